@@ -116,8 +116,8 @@ def events_of_the_code() -> dict[str, set[str]]:
                 found.setdefault(str(type_.value), set()).update(_outer_keys(fields))
             if isinstance(type_, ast.Name) and type_.id == "GENERATION_STARTED":
                 found["generation_started"] = written_by("engine/stored/resume.py", "to_event")
-            if isinstance(type_, ast.Name) and type_.id == "TARGET_CHANGED":
-                found.setdefault("target_changed", set()).update(_outer_keys(fields))
+            if isinstance(type_, ast.Name) and type_.id in ("TARGET_CHANGED", "JUDGES_CHANGED"):
+                found.setdefault(type_.id.lower(), set()).update(_outer_keys(fields))
     return found
 
 

@@ -261,17 +261,95 @@ def test_a_gate_on_the_baseline_keeps_its_outcome(project: Project) -> None:
     assert project.call("report", "--exit-code")[0] == 3
 
 
+OTHER_VERDICT = "the stored results do not give the recorded verdict"
+
+
 @pytest.mark.parametrize(
-    "command", [("compare", "latest", "latest"), ("trend",), ("baseline", "save")], ids=lambda it: it[0]
+    "command",
+    [
+        ("show",),
+        ("show", "latest", "b"),
+        ("show", "--failed"),
+        ("show", "--by", "evaluator"),
+        ("show", "--side-by-side"),
+        ("compare", "latest", "latest"),
+        ("trend",),
+        ("baseline", "save"),
+    ],
+    ids=" ".join,
 )
-def test_commands_that_read_only_rows_warn_of_edited_ones(project: Project, command: tuple[str, ...]) -> None:
-    project.call("run", "suite.yaml")
+def test_commands_that_show_results_warn_of_edited_ones(project: Project, command: tuple[str, ...]) -> None:
+    project.cases["d"] = "wrong"
+    project.evaluators = "{name: has, type: contains, value: question}"
+    project.call("run", "suite.yaml", "--gate", "pass_rate >= 75%")
     code, said = project.call(*command)
     assert (code, "warning" in said) == (0, False)
     fail_one(project)
     code, said = project.call(*command)
     assert code == 0
     assert said.count(f"warning: run {project.run.name}: results.jsonl {CHANGED}") == 1
+    assert said.count(f"warning: run {project.run.name}: {OTHER_VERDICT}") == 1
+
+
+def forget_checksums(project: Project) -> None:
+    events = project.stored("events.jsonl")
+    for event in events:
+        event.pop("checksums", None)
+    (project.run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+
+
+@pytest.mark.parametrize("command", [("show",), ("compare", "latest", "latest"), ("trend",)], ids=" ".join)
+def test_edited_results_are_found_without_checksums(project: Project, command: tuple[str, ...]) -> None:
+    project.call("run", "suite.yaml")
+    forget_checksums(project)
+    fail_one(project)
+    assert project.call(*command)[1].count(f"warning: run {project.run.name}: {OTHER_VERDICT}") == 1
+
+
+def test_json_of_an_edited_run_has_its_edits(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    run = project.run
+
+    def edits(output: str) -> list[list[str]]:
+        shown = json.loads(output[output.index("{") : output.rindex("}") + 1])
+        points = [point for series in shown.get("series", ()) for point in series["points"]]
+        return [each["edits"] for each in (shown, shown.get("after", {}), *points) if "edits" in each]
+
+    commands = (
+        ("show", "--json"),
+        ("show", "latest", "a", "--json"),
+        ("show", "--by", "target", "--json"),
+        ("compare", run.name, run.name, "--json"),
+        ("trend", "--json"),
+    )
+    for command in commands:
+        assert edits(project.call(*command)[1]) == [[]]
+    fail_one(project)
+    for command in commands:
+        ((changed, verdict),) = edits(project.call(*command)[1])
+        assert changed.startswith(f"results.jsonl {CHANGED}")
+        assert verdict.startswith(OTHER_VERDICT)
+
+
+@pytest.mark.parametrize("format_name", ["text", "markdown", "html"])
+def test_a_comparison_marks_an_edited_run(project: Project, format_name: str) -> None:
+    project.call("run", "suite.yaml")
+    original = project.run
+    copy = original.with_name("20300101T000000.000-abcdef")
+    shutil.copytree(original, copy)
+    rows = copy / "results.jsonl"
+    rows.write_text(rows.read_text().replace('"verdict":"pass"', '"verdict":"fail"'))
+    _, said = project.call("compare", original.name, copy.name, "--format", format_name)
+    assert "edited after it was written" in said
+
+
+def test_a_comparison_with_gates_of_an_edited_run_is_incomplete(project: Project) -> None:
+    project.call("run", "suite.yaml")
+    gate = ("--gate", "regressions <= 0")
+    assert project.call("compare", "latest", "latest", *gate)[0] == 0
+    fail_one(project)
+    code, said = project.call("compare", "latest", "latest", *gate)
+    assert (code, "was edited: its results do not give the recorded verdict" in said) == (3, True)
 
 
 def test_a_trend_warns_of_rows_edited_with_their_old_time(project: Project) -> None:
@@ -287,10 +365,7 @@ def test_a_trend_warns_of_rows_edited_with_their_old_time(project: Project) -> N
 def test_a_trend_counts_the_runs_without_checksums(project: Project) -> None:
     project.call("run", "suite.yaml")
     assert "no checksums are recorded" not in project.call("trend")[1]
-    events = project.stored("events.jsonl")
-    for event in events:
-        event.pop("checksums", None)
-    (project.run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    forget_checksums(project)
     project.call("run", "suite.yaml")
     assert (
         "note: no checksums are recorded for 1 of 2 runs; changed results cannot be detected there"

@@ -476,3 +476,14 @@ def test_a_targets_file_that_is_named_itself_is_checked_whole(capsys: pytest.Cap
     write("targets.yaml", FAULTY)
 
     assert check(capsys, "targets.yaml")[0] == 4
+
+
+def test_submodules_of_a_local_repository_are_a_warning_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
+    write("shop/.git/HEAD", "ref: refs/heads/main\n")
+    write("shop/.gitmodules", '[submodule "lib"]\n\tpath = vendor/lib\n\turl = ../lib\n')
+    write("evals/a.yaml", f"workspace:\n  git: ../shop\n{CASE}")
+    _, said = check(capsys)
+    assert "evals/a.yaml:2:8  $.workspace.git  warning: the submodules of ../shop are not fetched: vendor/lib" in said
+    write("evals/a.yaml", f"workspace:\n  git: ../shop\n  repos: [{{path: vendor/lib, git: ../lib}}]\n{CASE}")
+    write("lib/.git/HEAD", "ref: refs/heads/main\n")
+    assert "submodules" not in check(capsys)[1]

@@ -16,7 +16,7 @@ from tests.support.waiting import until
 
 from agentv import krippendorff_alpha
 from agentv.cli.main import main
-from agentv.storage.run.checksums import edit_warnings
+from agentv.engine.stored.report import find_edits
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
@@ -233,7 +233,7 @@ def test_imports_at_once_wait_for_each_other(run: StoredRun) -> None:
     assert [(err, code) for _, err, code in ended] == [("", 0)] * 3
     assert {label.annotator for label in run.labels()} == {"annotator-0", "annotator-1", "annotator-2"}
     assert [event.type for event in run.events()].count("labelled") == 3
-    assert list(edit_warnings(run)) == []
+    assert find_edits(run) == ()
 
 
 def has_open(pid: int, path: Path) -> bool:

@@ -67,10 +67,11 @@ def _in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def run(targets: str, capfd: pytest.CaptureFixture[str]) -> str:
+def run(targets: str, capfd: pytest.CaptureFixture[str], *options: str) -> str:
     """Run the suite against the targets; return everything that was stored or shown."""
     Path("targets.yaml").write_text(f"targets:\n{targets}")
-    code = agentv.main(["run", "--display", "plain", "-o", "out.jsonl", "-o", "out.html"], standalone_mode=False)
+    arguments = ["run", "--display", "plain", "-o", "out.jsonl", "-o", "out.html", *options]
+    code = agentv.main(arguments, standalone_mode=False)
     shown = capfd.readouterr()
     stored = [path.read_text("utf-8", "replace") for path in Path(".agentv").rglob("*") if path.is_file()]
     exported = [Path(name).read_text() for name in ("out.jsonl", "out.html")]
@@ -229,3 +230,24 @@ def test_base64_of_any_length_and_neighbours_holds_no_part_of_a_secret(length: i
 def test_canned_answer_is_no_secret_whatever_its_case_is_called(capfd: pytest.CaptureFixture[str]) -> None:
     Path("evals/a.yaml").write_text(CASE.replace("id: a", "id: reset-password"))
     assert "hello from us" in run("  - {name: t, provider: mock, response: {reset-password: hello from us}}\n", capfd)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "{name: o, provider: mcp, tool: x, url: 'http://127.0.0.1:9/', headers: {X-Auth: '${{ PLAIN_NAME }}'}}",
+        "{name: o, provider: openai, model: m, api_key: '${{ PLAIN_NAME }}'}",
+        "{name: o, provider: openai, model: m, api_key: canary-other-66, base_url: '${{ NOT_SET }}'}",
+    ],
+)
+@pytest.mark.parametrize("place", ["targets file", "eval file"])
+def test_secret_of_a_target_that_is_not_used(
+    other: str, place: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLAIN_NAME", "canary-other-66")
+    if place == "eval file":
+        Path("evals/a.yaml").write_text(f"targets: [{other}]\n{CASE}")
+    targets = printing("'canary-' + 'other-66'")
+    said = run(targets if place == "eval file" else f"{targets}  - {other}\n", capfd, "--target", "t")
+    assert "canary-other-66" not in said
+    assert "hello ***" in said

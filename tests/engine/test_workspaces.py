@@ -112,3 +112,49 @@ def test_a_setup_that_fails_is_that_rows_error_and_no_call_is_made(run: Callable
 def test_a_target_that_works_in_no_folder_is_refused_before_the_run(run: Callable[..., RunReport]) -> None:
     with pytest.raises(ConfigError, match="does not work in a folder"):
         run("{template: template}", target="{name: t, provider: mock, response: x}")
+
+
+def test_an_answer_with_folders_that_are_too_deep_is_an_error_and_stays_stored(
+    run: Callable[..., RunReport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "agent.py").write_text(
+        "import os\nfor _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\nprint('x')\n"
+    )
+    report = run("{template: template}")
+    (error, *others) = [row.error for row in report.results]
+    assert error is not None
+    assert (error.kind, len(others)) == ("too_large", 1)
+    assert "nested more than 500 levels" in error.message
+    assert [answer["partial"]["text"].strip() for answer in answers(report)] == ["x", "x"]
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+PEM = (
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEAx1y2z3\nq8w7e6r5t4y3u2i1o0pAsD==\n-----END RSA PRIVATE KEY-----\n"
+)
+KEYS = (
+    "sk_live_0123456789abcdefABCD",
+    "AKIA0123456789ABCDEF",
+    "sk-ant-api03-abcdefghij_KLMNOP",
+    "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+    "xoxb-123456789012-abcdefABCDEF",
+)
+
+
+def test_keys_in_the_files_of_a_workspace_are_redacted(run: Callable[..., RunReport], tmp_path: Path) -> None:
+    (tmp_path / "template" / "deploy.env").write_text("".join(f"K={key}\n" for key in KEYS) + PEM)
+    (tmp_path / "agent.py").write_text(
+        "from pathlib import Path\nfound = Path('deploy.env').read_text() + Path('made.env').read_text()\n"
+        "Path('copy.env').write_text(found)\nprint('spoken of:', found, 'sk-learn task_live_long AKIA')\n"
+    )
+    setup = "echo glpat-0123456789abcdefghij > made.env"
+    report = run(f"{{template: template, setup: '{setup}'}}")
+    assert report.folder is not None
+    stored = "".join(path.read_text() for path in Path(report.folder).rglob("*.jsonl"))
+    secrets = (*KEYS, "glpat-0123456789abcdefghij", *PEM.splitlines()[1:3])
+    assert [secret for secret in secrets if secret in stored] == []
+    assert "+K=***" in answers(report)[0]["workspace"]["diff"]
+    assert "sk-learn task_live_long AKIA" in answers(report)[0]["text"]
+    assert "-----BEGIN RSA PRIVATE KEY-----" in answers(report)[0]["text"]

@@ -4,6 +4,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from agentv.execution.sharing import SharedResources
+from agentv.execution.workspaces.folder_trees import remove_tree
 from agentv.execution.workspaces.sources import missing_source
 from agentv.execution.workspaces.workspaces import Workspace, open_workspace
 from agentv.types.errors import ProviderError
@@ -830,3 +832,107 @@ def test_a_workspace_with_only_a_setup_starts_empty(template: Path) -> None:
 def test_a_repository_stays_in_the_workspace(path: str) -> None:
     with pytest.raises(ValueError, match="path must be a folder in the workspace"):
         WorkspaceRepo(path, "library")
+
+
+# --- deep folders ------------------------------------------------------------------------------------------------
+
+
+def nest(folder: Path, levels: int) -> None:
+    """Make folders inside folders, with a file in the last one, as a program does that works in its own folder."""
+    code = (
+        f"import os\nfor _ in range({levels}):\n    os.mkdir('d')\n    os.chdir('d')\nopen('deep.txt', 'w').close()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+
+
+def test_nested_folders_are_captured(template: Path) -> None:
+    changes = captured_after(lambda folder: nest(folder, 300), template)
+    assert [file.path for file in changes.changed] == ["d/" * 300 + "deep.txt"]
+
+
+@pytest.mark.parametrize("levels", [600, 3_000])
+def test_folders_nested_too_deeply_are_an_error(template: Path, levels: int) -> None:
+    places = set[Path]()
+
+    async def work(workspace: Workspace) -> None:
+        places.add(workspace.path.parent)
+        nest(workspace.path, levels)
+        await workspace.capture()
+
+    with pytest.raises(ProviderError, match="nested more than 500 levels") as raised:
+        use(WorkspaceConfig(template="template"), template.parent, work)
+    assert raised.value.failure.kind == "too_large"
+    assert not any(place.exists() for place in places)
+
+
+def test_a_workspace_with_deep_folders_is_reset(template: Path) -> None:
+    async def work(workspace: Workspace) -> list[str]:
+        nest(workspace.path, 3_000)
+        await workspace.reset()
+        return sorted(path.name for path in workspace.path.iterdir())
+
+    assert "d" not in use(WorkspaceConfig(template="template"), template.parent, work)
+
+
+@pytest.mark.parametrize("is_locked", [False, True])
+def test_a_tree_of_any_shape_is_removed(tmp_path: Path, is_locked: bool) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept.txt").write_text("kept")
+    for name in ("a/b", "a/a", "b", ".git/x"):
+        (root / name).mkdir(parents=True)
+        (root / name / "f.txt").write_text("f")
+        (root / name / "link").symlink_to(outside)
+    os.mkfifo(root / "pipe")
+    nest(root, 3_000)
+    if is_locked:
+        for name in ("a/b", "a", "b", "d/d", "d"):
+            (root / name).chmod(0)
+    assert remove_tree(root)
+    assert not root.exists()
+    assert (outside / "kept.txt").read_text() == "kept"
+
+
+def test_of_a_link_only_the_link_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere")
+    assert remove_tree(tmp_path / "link")
+    assert remove_tree(tmp_path / "lost")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert remove_tree(tmp_path / "missing")
+
+
+# --- submodules --------------------------------------------------------------------------------------------------
+
+GITMODULES = (
+    '[submodule "lib"]\n\tpath = vendor/lib\n\turl = ../lib\n[submodule "x"]\n\tpath = vendor/x\n\turl = ../x\n'
+)
+
+
+def notes_of(base_dir: Path, **settings: object) -> tuple[str, ...]:
+    async def read_notes(workspace: Workspace) -> tuple[str, ...]:
+        return workspace.source_notes
+
+    return use(workspace_from_json(settings), base_dir, read_notes)  # type: ignore[arg-type] # JSON
+
+
+def test_submodules_that_are_not_fetched_are_named(template: Path) -> None:
+    assert notes_of(template.parent, template="template") == ()
+    (template / ".gitmodules").write_text(GITMODULES)
+    commit_all(template)
+    (note,) = notes_of(template.parent, git=template.as_uri())
+    assert "submodules of" in note
+    assert "are not fetched: vendor/lib, vendor/x; add those that are needed under `repos`" in note
+
+
+def test_repos_in_the_places_of_submodules_replace_them(template: Path, tmp_path: Path) -> None:
+    commit_all(template)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".gitmodules").write_text(GITMODULES)
+    commit_all(other)
+    added = [{"path": "vendor/lib", "git": "template"}, {"path": "vendor/x", "git": "template"}]
+    assert notes_of(template.parent, git="other", repos=added) == ()
+    (note,) = notes_of(template.parent, git="template", repos=[{"path": "o", "git": "other"}])
+    assert "o/vendor/lib" in note

@@ -1,11 +1,12 @@
 import base64
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.templating.secrets import SecretRedactor, looks_secret, secret_values, secrets_in_urls
+from agentv.templating.secrets import SecretRedactor, known_keys, looks_secret, secret_values, secrets_in_urls
 
 WORDS = st.text(st.characters(exclude_characters="*"))
 
@@ -79,3 +80,59 @@ def test_a_text_without_secrets_stays() -> None:
 )
 def test_secrets_in_urls(url: str, secrets: set[str]) -> None:
     assert set(secrets_in_urls(url)) == secrets
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk_live_0123456789abcdefABCD",
+        "rk_test_0123456789abcdefABCD",
+        "AKIA0123456789ABCDEF",
+        "sk-ant-api03-abcdefghij_KLMNOP",
+        "sk-proj-abcdefghij_KLMNOP-q",
+        "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+        "xoxp-123456789012-abcdefABCDEF",
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", "key = '{}'\n", '{{"k":"{}"}}', "https://x/?k={}&b", "+K={}\r\n"])
+def test_keys_are_known_by_their_shape(key: str, around: str) -> None:
+    assert list(known_keys(around.format(key))) == [key]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pip install sk-learn",
+        ".sk-fading-circle-container-of-twelve-dots { color: red }",
+        "task_live_reloading_of_modules disk-ant-colony",
+        "AKIA and ASIA are prefixes, MALAKIA0123456789ABCDEFGHIJ is none",
+        "ghp_ xoxb- sk_live_... sk-ant-KEY",
+        "-----BEGIN PRIVATE KEY----- is followed by\ninternationalizations\nand other words",
+        "-----BEGIN CERTIFICATE-----\nMIIEpAIBAAKCAQEAx1y2z3\n-----END CERTIFICATE-----\n",
+    ],
+)
+def test_words_are_no_keys(text: str) -> None:
+    assert list(known_keys(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN PRIVATE KEY-----\nMIIEpAIBAAKCAQEAx1y2z3\n-----END PRIVATE KEY-----",
+        "  -----BEGIN OPENSSH PRIVATE KEY-----\r\n  Proc-Type: 4\r\n\r\n  MIIEpAIBAAKCAQEAx1y2z3\r\n  -----END x",
+        '"-----BEGIN EC PRIVATE KEY----- MIIEpAIBAAKCAQEAx1y2z3 -----END EC PRIVATE KEY-----"',
+    ],
+)
+def test_the_data_of_private_keys_is_known(text: str) -> None:
+    assert list(known_keys(text)) == ["MIIEpAIBAAKCAQEAx1y2z3"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-----BEGIN PRIVATE KEY-----" * 40_000, "sk-ant-" * 150_000, "AKIA" * 250_000, "xoxb-" * 200_000, "sk-" * 300_000],
+)
+def test_keys_are_found_in_linear_time(text: str) -> None:
+    started = time.process_time()
+    for _ in known_keys(text):
+        pass
+    assert time.process_time() - started < 2

@@ -16,7 +16,6 @@ from agentv.types.errors import AgentvError, ConfigError, StorageError
 if TYPE_CHECKING:
     from agentv.engine.stored.trend_runs import LoadSums
     from agentv.storage.pulled_runs import PulledRuns
-    from agentv.storage.run.stored import StoredRun
     from agentv.storage.shared_runs import ManagedRunStore, SharedRuns
     from agentv.templating.store_url import StoreUrl
 
@@ -157,14 +156,3 @@ def open_store(url: str | None) -> "Iterator[tuple[SharedRuns, StoreUrl]]":
     store_url, store = find_store(url)
     with store.opened() as shared:
         yield shared, store_url
-
-
-def print_edits(stored: "StoredRun") -> list[str]:
-    """Print a warning for each file of a run that was changed after it was written; return the warnings."""
-    from agentv.reports.text.printable import one_line
-    from agentv.storage.run.checksums import edit_warnings
-
-    warnings = list(edit_warnings(stored))
-    for warning in warnings:
-        click.echo(f"warning: {one_line(warning)}", err=True)
-    return warnings

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from agentv.cli.terminal import terminal_columns
 from agentv.loading.files.text import write_text
 from agentv.reports.run.views import CaseView, RunView
+from agentv.reports.text.printable import one_line
 from agentv.reports.text.sheet import Sheet, sheet_html, sheet_markdown, sheet_text
 from agentv.reports.text.signs import Paint, Signs, choose_paint, signs_for
 from agentv.types.errors import ConfigError
@@ -49,6 +50,12 @@ def terminal_style() -> TerminalStyle:
         signs=signs_for(sys.stdout.encoding),
         paint=choose_paint(is_terminal=is_terminal, env=os.environ),
     )
+
+
+def warn_of_edits(run_id: str, edits: Sequence[str]) -> None:
+    """Print a warning for all that shows that a stored run was edited."""
+    for edit in edits:
+        click.echo(f"warning: run {run_id}: {one_line(edit)}", err=True)
 
 
 def refuse_unknown_suffixes(outputs: Sequence[str]) -> None:

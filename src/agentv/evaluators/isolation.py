@@ -1,11 +1,13 @@
 """Isolated execution of one evaluator: every outcome becomes a score, and a deadline bounds the wait."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeGuard
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.evaluators.watched_files import WatchedFiles
 from agentv.execution.user_code import DeadlineError, call_user_code, described
 from agentv.scoring.results.completion import failed_score, score_of_failure, to_score
 from agentv.scoring.results.conversations import contexts_by_turn, last_turns
@@ -64,7 +66,8 @@ class PreparedEvaluator(Struct):
     """An evaluator to call: its config, the function that makes it, and its deadline in seconds.
 
     `live` is the evaluator that `make` returned, if it is `reusable` for further answers. `is_skipped` is True if it
-    would cost money and the run uses free evaluators only.
+    would cost money and the run uses free evaluators only. `files` are those that its settings name, and `watched`
+    knows how they were when the run began.
     """
 
     config: EvaluatorConfig
@@ -72,6 +75,8 @@ class PreparedEvaluator(Struct):
     timeout_s: float | None = None
     live: Evaluator | None = None
     is_skipped: bool = False
+    files: tuple[str, ...] = ()
+    watched: WatchedFiles = field(default_factory=WatchedFiles)
 
 
 def _made(prepared: PreparedEvaluator) -> Evaluator:
@@ -85,6 +90,28 @@ def _made(prepared: PreparedEvaluator) -> Evaluator:
 
 
 async def isolated_score(prepared: PreparedEvaluator, context: EvaluationContext) -> EvaluationScore:
+    """Make an evaluator, call it, and return its output as a valid score. Raises nothing but cancellation.
+
+    The score is an error if a file of the evaluator was changed since the run began, or while the evaluator judged.
+    """
+    if not prepared.files:
+        return await _score(prepared, context)
+    stamps = prepared.watched.stamps(prepared.files)
+    if changed := prepared.watched.changed(prepared.files):
+        return _score_with_changed(changed)
+    score = await _score(prepared, context)
+    stamps_now = prepared.watched.stamps(prepared.files)
+    changed = tuple(path for path, *both in zip(prepared.files, stamps, stamps_now, strict=True) if both[0] != both[1])
+    return _score_with_changed(changed) if changed else score
+
+
+def _score_with_changed(paths: Sequence[str]) -> EvaluationScore:
+    """Return the score of an evaluator whose files were changed, perhaps by the agent that it judges."""
+    names = ", ".join(Path(path).name for path in paths)
+    return failed_score(f"changed while the run was in progress: {names}")
+
+
+async def _score(prepared: PreparedEvaluator, context: EvaluationContext) -> EvaluationScore:
     """Make an evaluator, call it, and return its output as a valid score. Raises nothing but cancellation.
 
     An evaluator may set these attributes: `inline` evaluators are called in the event loop, not in a thread;

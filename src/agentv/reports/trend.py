@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from agentv.reports.compare.words import unfinished_text
+from agentv.reports.compare.words import EDITED, unfinished_text
 from agentv.reports.run.report_json import interval_to_json
 from agentv.reports.text.amounts import (
     count_text,
@@ -213,6 +213,8 @@ def marks_of(point: TrendPoint) -> list[str]:
         marks.append(count_text(point.counts["error"], "error"))
     if point.is_suite_changed:
         marks.append("suite edited")
+    if run.edits:
+        marks.append(EDITED)
     if point.runs > 1:
         marks.append(f"newest of {count_text(point.runs, 'run')}")
     return marks
@@ -312,6 +314,7 @@ def _point_to_json(point: TrendPoint) -> JsonObject:
         "difference": point.difference,
         "gap": point.gap,
         "suite_edited": point.is_suite_changed,
+        "edits": list(run.edits),
         "runs": point.runs,
     }
 

@@ -62,6 +62,42 @@ def has_secret_prefix(value: str) -> bool:
     return value.startswith(_KEY_PREFIXES) and len(value) >= SHORTEST_SECRET
 
 
+_KNOWN_KEYS = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"sk-(?:ant|proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{16,}|sk-[A-Za-z0-9]{40,}"  # Anthropic, OpenAI, OpenRouter
+    r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"  # Stripe
+    r"|A(?:KI|SI)A[A-Z0-9]{16}(?![A-Za-z0-9])"  # AWS
+    r"|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,}|glpat-[A-Za-z0-9_-]{20,}"  # GitHub, GitLab
+    r"|xox[abeoprs]-[A-Za-z0-9-]{16,}"  # Slack
+    r"|AIza[A-Za-z0-9_-]{35}|hf_[A-Za-z0-9]{30,}|npm_[A-Za-z0-9]{36}"  # Google, Hugging Face, npm
+    r")"
+)
+"""Keys of well-known services by their whole shape, so that no word of a text is one."""
+
+_KEY_MARKS = ("sk-", "k_live_", "k_test_", "AKIA", "ASIA", "gh", "glpat-", "xox", "AIza", "hf_", "npm_")
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_DATA = re.compile(r"[A-Za-z0-9+/=]{16,}")
+_KEY_HEADER = re.compile(r"[A-Za-z-]{1,40}: |$")
+
+
+def known_keys(text: str) -> Iterator[str]:
+    """Yield the keys of well-known services in a text, and the data of private keys, line by line."""
+    if any(mark in text for mark in _KEY_MARKS):
+        yield from (found[0] for found in _KNOWN_KEYS.finditer(text))
+    if "PRIVATE KEY" not in text:
+        return
+    is_inside = False
+    for line in map(str.strip, text.splitlines()):
+        if (begin := _PRIVATE_KEY.search(line)) is not None:
+            data, end, _ = line[begin.end() :].partition("-----END")
+            yield from _KEY_DATA.findall(data) if end else ()
+            is_inside = not line[begin.end() :]
+        elif is_inside and _KEY_DATA.fullmatch(line):
+            yield line
+        elif is_inside:
+            is_inside = _KEY_HEADER.match(line) is not None
+
+
 def secrets_in_urls(text: str) -> Iterator[str]:
     """Yield the secrets in the URLs of a text: user-info, and query values whose name looks secret."""
     for url in _URL.findall(text):

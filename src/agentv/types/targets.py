@@ -59,8 +59,9 @@ class ResolvedTarget(Struct, frozen=True):
     """A target ready for use: provider name canonical, references expanded, settings typed and checked.
 
     `settings` is an object of the provider's own settings class. `public_settings` is what may be stored and hashed:
-    every setting under its key in the file, with secrets redacted. `secrets` are the values to redact from all output,
-    and `public_env` the names of environment variables that hold no secret. `resources` are the amounts that each
+    every setting under its key in the file, with secrets redacted. `secrets` are the values to redact from all output;
+    `own_secrets` are those of its settings, and identify its account. `public_env` are the names of environment
+    variables that hold no secret. `resources` are the amounts that each
     concurrent row needs on a node of a cluster, by resource, and `node_label` are the labels that the node must have.
     """
 
@@ -69,6 +70,7 @@ class ResolvedTarget(Struct, frozen=True):
     settings: object
     public_settings: JsonObject = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
+    own_secrets: tuple[str, ...] = ()
     public_env: tuple[str, ...] = ()
     workers: int | None = None
     provider_batching: bool = False

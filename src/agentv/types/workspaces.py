@@ -1,7 +1,7 @@
 """Workspaces: the folder that a row's agent has to itself, and the agent's changes there."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
@@ -17,6 +17,9 @@ ChangeStatus: TypeAlias = Literal["added", "modified", "deleted", "renamed"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/]+@[^/]+:")
 _FILE_URL = "file://"
+_SUBMODULE_PATH = re.compile(r"^[ \t]*path[ \t]*=(.*)$", re.MULTILINE | re.IGNORECASE)
+_MAX_GITMODULES = 65_536
+_SHOWN_PATHS = 5
 
 
 def is_url(repository: str) -> bool:
@@ -37,6 +40,21 @@ def written_path(written: str, base_dir: Path) -> Path:
     `~` is the user's home folder.
     """
     return base_dir / Path(written).expanduser()
+
+
+def unfetched_submodules(repository: str, gitmodules: str, added: Collection[str], *, folder: str = "") -> str | None:
+    """Return a message that names the submodules of a repository, which are not fetched; None if there are none.
+
+    `gitmodules` is the content of its `.gitmodules`, `folder` its folder in the workspace, and `added` are the folders
+    of the workspace's `repos`, which replace submodules.
+    """
+    listed = (path.strip().strip('"') for path in _SUBMODULE_PATH.findall(gitmodules[:_MAX_GITMODULES]))
+    paths = [path for name in listed if (path := f"{folder}/{name}" if folder else name) not in added]
+    if not paths:
+        return None
+    more = f" and {len(paths) - _SHOWN_PATHS} more" if len(paths) > _SHOWN_PATHS else ""
+    names = ", ".join(paths[:_SHOWN_PATHS]) + more
+    return f"the submodules of {repository} are not fetched: {names}; add those that are needed under `repos`"
 
 
 class WorkspaceRepo(Struct, frozen=True):

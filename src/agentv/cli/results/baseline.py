@@ -26,24 +26,25 @@ def save_command(run: str, *, output: str, as_json: bool) -> int:
     import json
     from pathlib import Path
 
+    from agentv.cli.screen import warn_of_edits
+    from agentv.engine.stored.report import find_edits
     from agentv.loading.files.places import find_home
     from agentv.loading.files.text import open_atomically
     from agentv.reports.text.amounts import count_text
     from agentv.reports.text.printable import one_line
     from agentv.scoring.comparison.sides import SCORE
-    from agentv.storage.run.checksums import edit_warnings
     from agentv.storage.run.score_file import baseline_lines
     from agentv.storage.run.scores import find_scores
     from agentv.types.errors import ConfigError
 
     found = find_scores(find_home(Path.cwd()), run)
-    for warning in () if found.stored is None else edit_warnings(found.stored):
-        click.echo(f"warning: {one_line(warning)}", err=True)
     cases = len(found.side.cases)
     without_score = sum(found.side.mean(SCORE, name) is None for name in found.side.cases)
     if cases == without_score:
         message = f"run {one_line(found.reference)} has no score; a baseline needs results that were judged"
         raise ConfigError(message)
+    if found.stored is not None:
+        warn_of_edits(found.stored.run_id, find_edits(found.stored))
     with open_atomically(Path(output)) as file:
         for line in baseline_lines(found.side):
             file.write(line.decode())

@@ -2,13 +2,15 @@
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 from msgspec import Struct
 
-from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs, print_edits
-from agentv.cli.screen import terminal_style
+from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
+from agentv.cli.screen import terminal_style, warn_of_edits
+from agentv.engine.stored.report import StoredCheck, check_stored_run
 from agentv.reports.compare.groups import (
     ComparedGroup,
     GroupedComparison,
@@ -196,7 +198,7 @@ def compare(references: Sequence[str], options: CompareOptions) -> int:
 
 def _compare_runs(runs: Sequence[FoundScores], options: CompareOptions, gates: tuple[ScopedGate, ...] | None) -> int:
     _check_gated_evaluators(gates or (), runs)
-    _warn_of_edits(runs)
+    _check_for_edits(runs)
     first, *others = runs
     if options.by is not None:
         return _compare_groups(first, others[0], options, gates)
@@ -254,10 +256,17 @@ def _load_runs(
     return [find_scores(source.home, source.compared(reference), by=options.by) for reference in chosen]
 
 
-def _warn_of_edits(runs: Sequence[FoundScores]) -> None:
-    stored = {run.stored.folder: run.stored for run in runs if run.stored is not None}
-    for each in stored.values():
-        print_edits(each)
+def _check_for_edits(runs: Sequence[FoundScores]) -> None:
+    """Mark the sides whose runs were edited, and warn of each edit once."""
+    checks: dict[Path, StoredCheck] = {}
+    for run in runs:
+        if run.stored is None:
+            continue
+        if run.stored.folder not in checks:
+            checks[run.stored.folder] = check_stored_run(run.stored)
+            warn_of_edits(run.stored.run_id, checks[run.stored.folder].edits)
+        checked = checks[run.stored.folder]
+        run.side.edits, run.side.has_other_verdict = checked.edits, checked.difference is not None
 
 
 def _compare(before: FoundScores, after: FoundScores, options: CompareOptions) -> Comparison:
@@ -321,13 +330,18 @@ def _verdict(comparison: Comparison, gates: tuple[ScopedGate, ...] | None, max_e
 
 
 def _unfinished_text(comparison: Comparison) -> str | None:
-    """Return which runs are unfinished and may therefore lack cases; None if both are finished."""
+    """Return which runs may lack cases or were edited, so that no gate can pass; None if both are as recorded."""
     unfinished = [
         f"{one_line(side.label)} is {state}" if side.state == "running" else f"{one_line(side.label)} was {state}"
         for side in (comparison.before, comparison.after)
         if (state := unfinished_text(side.state))
     ]
-    return ", and ".join(unfinished) or None
+    edited = [
+        f"{one_line(side.label)} was edited: its results do not give the recorded verdict"
+        for side in (comparison.before, comparison.after)
+        if side.has_other_verdict
+    ]
+    return ", and ".join([*unfinished, *edited]) or None
 
 
 def _unmatched_text(comparison: Comparison) -> str:
@@ -433,8 +447,8 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
 
     Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, runs with
     several targets share no target, or no group (--by) is in both runs. With --gate: also 1 if a gate fails, and 3 if
-    a run is unfinished, or if more compared cases have errors than --max-errors allows. With --format agentv-ts: 0 if
-    the mean did not fall, else 1.
+    a run is unfinished or was edited to another verdict, or if more compared cases have errors than --max-errors
+    allows. With --format agentv-ts: 0 if the mean did not fall, else 1.
     """
     if as_json:
         given["format"] = "json"

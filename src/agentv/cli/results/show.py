@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.indexed import run_index
-from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs, print_edits
-from agentv.cli.screen import terminal_style
+from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
+from agentv.cli.screen import terminal_style, warn_of_edits
 from agentv.reports.run.end_table import group_tables
 from agentv.scoring.counting.groups import count_groups
 from agentv.storage.index.row_query import PAGE_SIZE, RowPage, RowQuery
@@ -125,6 +125,9 @@ _MAX_SIDE_BY_SIDE = 20
 _WIDTH_WITHOUT_TERMINAL = 80
 """The characters per line of --side-by-side if standard output is not a terminal."""
 
+_LISTED_FILES = ("results.jsonl",)
+"""The files whose checksums are compared for a list of results; for a case, all files are."""
+
 _STATES = ("pass", "borderline", "fail", "error", "skipped")
 _SORTS = ("written", "id", "state", "score", "cost", "duration")
 
@@ -214,21 +217,22 @@ class ShowOptions(Struct, frozen=True):
 
 
 def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -> None:
+    from agentv.engine.stored.report import find_edits
     from agentv.storage.run.find import find_suites
     from agentv.storage.run.stored import open_run
 
     stored, query = open_run(runs.find(reference)), options.query
-    if isinstance(runs, StoreRuns):
-        print_edits(stored)
     if query.suites and stored.suites:
         query = replace(query, suites=find_suites(query.suites, stored.suites))
+    edits = find_edits(stored, None if options.case is not None or options.is_side_by_side else _LISTED_FILES)
+    warn_of_edits(stored.run_id, edits)
     shown = find_rows(runs.home, stored, query, verbose=options.verbose)
     if options.by:
-        _print_groups(stored, shown, options.by, as_json=options.as_json)
+        _print_groups(stored, shown, options.by, edits=edits, as_json=options.as_json)
     elif options.is_side_by_side:
         _print_side_by_side(stored, shown, query)
     elif options.as_json:
-        _print_json(stored, shown, query)
+        _print_json(stored, shown, query, edits)
     elif options.case is None:
         _print_rows(stored, shown, query)
         click.echo(f"\nDetails of a case: agentv show {stored.run_id} CASE{runs.option}")
@@ -239,7 +243,9 @@ def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -
             click.echo(("\n" if number else "") + style.case_view(view).render(), nl=False)
 
 
-def _print_groups(stored: StoredRun, shown: ShownRows, by: Sequence[str], *, as_json: bool) -> None:
+def _print_groups(
+    stored: StoredRun, shown: ShownRows, by: Sequence[str], *, edits: Sequence[str], as_json: bool
+) -> None:
     from agentv.reports.run.report_json import group_to_json
     from agentv.reports.text.printable import printable_json
     from agentv.types.messages_json import pretty_json
@@ -251,6 +257,7 @@ def _print_groups(stored: StoredRun, shown: ShownRows, by: Sequence[str], *, as_
     output: dict[str, JsonValue] = {
         "schema": SHOW_SCHEMA,
         "run_id": stored.run_id,
+        "edits": list(edits),
         "groups": [group_to_json(group) for group in groups],
     }
     click.echo(printable_json(pretty_json(output)))
@@ -358,7 +365,7 @@ def _refuse_case(stored: StoredRun, query: RowQuery) -> NoReturn:
     raise ConfigError(f"run {stored.run_id} has no case {case!r}.{hint}")
 
 
-def _print_json(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
+def _print_json(stored: StoredRun, shown: ShownRows, query: RowQuery, edits: Sequence[str]) -> None:
     from agentv.engine.stored.corrected_rates import corrected_or_note
     from agentv.reports.run.report_json import corrected_to_json
     from agentv.reports.text.printable import one_line, printable_json
@@ -366,6 +373,7 @@ def _print_json(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
     from agentv.types.messages_json import pretty_json
 
     output: dict[str, JsonValue] = {"schema": SHOW_SCHEMA, "run": to_record(stored.run), "state": stored.state()}
+    output["edits"] = list(edits)
     if query.case is None:
         output["counts"] = shown.counts(stored)
         rates, notes = corrected_or_note(stored)

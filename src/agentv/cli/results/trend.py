@@ -1,26 +1,30 @@
 """`agentv trend`: show how scores change from run to run."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
-from agentv.cli.screen import refuse_unknown_suffixes, terminal_style, write_sheets
+from agentv.cli.screen import refuse_unknown_suffixes, terminal_style, warn_of_edits, write_sheets
 from agentv.engine.running.clock import make_clock
+from agentv.engine.stored.report import StoredCheck, check_stored_run
 from agentv.engine.stored.trend_runs import WantedPlaces, left_out_parts, load_trend_runs, refuse_unknown
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.reports.trend import TrendView, TrendWords, trend_sheet, trend_to_json
-from agentv.scoring.comparison.trend import TrendSeries, find_series, parse_metric
+from agentv.scoring.comparison.trend import TrendRun, TrendSeries, find_series, parse_metric
 from agentv.scoring.counting.run_sums import MetricKey
-from agentv.storage.run.checksums import edit_warning_of_results, load_checksums
-from agentv.storage.run.find import ListedRun
 from agentv.storage.run.stored import StoredRun
 from agentv.types.messages_json import pretty_json
+
+_CHECKED_FILES = ("results.jsonl",)
+"""The files whose checksums are compared; a trend shows nothing of the others."""
 
 
 class TrendOptions(Struct, frozen=True, kw_only=True):
@@ -57,7 +61,7 @@ def _trend(source: ProjectRuns | StoreRuns, options: TrendOptions, metric: Metri
     refuse_unknown(wanted, metric, listed, runs)
     for unread in (run for run in listed if run.run is None):
         click.echo(f"skipped: {one_line(unread.problem or unread.run_id)}", err=True)
-    _warn_of_edits(listed, shown_ids={each.run_id for each in runs if each.sums})
+    runs = _checked_for_edits(runs, {each.run_id: each.folder for each in listed if each.problem is None})
     series = find_series(runs, metric, last=options.last, by_commit=options.by_commit)
     has_commits = any(point.run.commit for each in series for point in each.points)
     point_noun = "commit" if options.by_commit and has_commits else "run"
@@ -83,21 +87,19 @@ def _note_left_out(parts: Counter[str]) -> None:
         click.echo(f"left out: {count_text(parts.total(), 'partial run')} ({kinds}); --all shows them", err=True)
 
 
-def _warn_of_edits(listed: Sequence[ListedRun], *, shown_ids: Collection[str]) -> None:
-    """Warn of each shown run whose results were changed after they were written; count the runs without checksums."""
-    checked = [StoredRun(each.folder) for each in listed if each.run_id in shown_ids and each.problem is None]
-    unrecorded = 0
-    for run in checked:
+def _checked_for_edits(runs: Sequence[TrendRun], folders: Mapping[str, Path]) -> list[TrendRun]:
+    """Return the runs, marked and with a warning if they were edited; count the runs without checksums."""
+    checks: dict[str, StoredCheck] = {}
+    for run in runs:
         with suppress(OSError):  # a run whose files cannot be read is still shown, from the index
-            recorded = load_checksums(run)
-            if not recorded.are_recorded:
-                unrecorded += 1
-            warning = edit_warning_of_results(run, recorded)
-            if warning is not None:
-                click.echo(f"warning: {one_line(warning)}", err=True)
+            if run.sums and run.run_id in folders:
+                checks[run.run_id] = check_stored_run(StoredRun(folders[run.run_id]), _CHECKED_FILES)
+                warn_of_edits(run.run_id, checks[run.run_id].edits)
+    unrecorded = sum(not each.has_checksums for each in checks.values())
     if unrecorded:
-        of_all = f"{unrecorded:,} of {count_text(len(checked), 'run')}"
+        of_all = f"{unrecorded:,} of {count_text(len(checks), 'run')}"
         click.echo(f"note: no checksums are recorded for {of_all}; changed results cannot be detected there", err=True)
+    return [replace(run, edits=checks[run.run_id].edits) if run.run_id in checks else run for run in runs]
 
 
 def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptions) -> None:

@@ -18,6 +18,7 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.provenance import changed_code, load_git_state
 from agentv.engine.running.run_stores import open_quota, refuse_second_writer, reopen_store, with_team_store
 from agentv.engine.stored.imported import imported_log
+from agentv.engine.stored.judged_by import refuse_changed_judges
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import (
     GENERATION_STARTED,
@@ -179,6 +180,8 @@ def continue_run(
     _refuse_running(folder)
     stored = open_run(folder)
     notes = refuse_changed_results(stored, may_lack_results=True)
+    if purpose != "rescore":
+        refuse_changed_judges(stored)
     home = folder.parent.parent
     with own_stdout() as stdout:
         cwd = working_folder(stored.run, home)

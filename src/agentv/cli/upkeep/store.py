@@ -105,7 +105,9 @@ def pull_command(runs: tuple[str, ...], url: str | None, *, as_json: bool, **fil
     """
     from pathlib import Path
 
-    from agentv.cli.run_sources import open_store, print_edits
+    from agentv.cli.run_sources import open_store
+    from agentv.cli.screen import warn_of_edits
+    from agentv.engine.stored.report import find_edits
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import runs_folder
     from agentv.storage.run.stored import open_run
@@ -128,9 +130,10 @@ def pull_command(runs: tuple[str, ...], url: str | None, *, as_json: bool, **fil
                 code = EXIT_STORE
                 click.echo(f"error: {error}", err=True)
                 continue
-            changes = print_edits(open_run(found.folder))
-            code = EXIT_STORE if changes else code
-            pulled.append({"run_id": run_id, "lines": found.lines, "folder": str(found.folder), "edited": changes})
+            edits = find_edits(open_run(found.folder))
+            warn_of_edits(run_id, edits)
+            code = EXIT_STORE if edits else code
+            pulled.append({"run_id": run_id, "lines": found.lines, "folder": str(found.folder), "edited": list(edits)})
             if not as_json:
                 outcome = f"{found.lines} lines pulled into" if found.lines else "already here:"
                 click.echo(f"{run_id}: {outcome} {found.folder}")

@@ -351,6 +351,16 @@ def _readable_partial(response: ProviderResponse | None) -> ProviderResponse | N
     return _without_thinking(replace(response, output_messages=None) if isinstance(read, Failure) else read)
 
 
+def failed_answer(answer: Answer, failure: Failure) -> Answer:
+    """Return an answer as a failed one, whose output is not scored; its usage and cost stay those of the answer."""
+    partial = Partial(
+        text=answer.text, reasoning=answer.reasoning, output_messages=answer.output_messages, trace=answer.trace
+    )
+    return replace(
+        answer, error=failure, partial=partial, text="", reasoning=None, output_messages=None, trace=None, turns=()
+    )
+
+
 def _to_partial(response: ProviderResponse) -> Partial:
     return Partial(
         text=response.text,

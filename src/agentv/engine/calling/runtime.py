@@ -15,15 +15,17 @@ from agentv.engine.calling.budget import Budget
 from agentv.engine.calling.capture import Redactor
 from agentv.engine.calling.recorded_answers import RecordedAnswers
 from agentv.engine.calling.resilience import ResilientProvider
+from agentv.engine.planning.judges import member_configs
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prices import budget_problem, needs_reported_costs
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import is_evaluator
+from agentv.evaluators.watched_files import WatchedFiles
 from agentv.execution.limits import AccountLimiter
 from agentv.execution.quotas import InProcessQuota, LeasedPermits, QuotaClient
 from agentv.execution.sharing import SharedResources
 from agentv.execution.user_code import call_user_code
-from agentv.loading.models.settings import read_settings
+from agentv.loading.models.settings import named_files, read_settings
 from agentv.registry import Specs
 from agentv.scoring.keys.identity import digest
 from agentv.storage.run.find import find_run
@@ -85,7 +87,8 @@ class Runtime:
     a cluster. `overrides` are evaluators given as objects, by type name (seed REQ-EVAL-006). `note` reports a message
     to the user; `workers` returns the number of concurrent rows of a target. `cache` has the cached answers, `budget`
     the money of the run. `uncalled_targets` will not be called, and need no price for the budget. `quota` is the
-    client of a quota shared with other processes; without it, rate limits apply to this process alone.
+    client of a quota shared with other processes; without it, rate limits apply to this process alone. `watched_files`
+    are those that evaluators read or run.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class Runtime:
         budget: Budget | None = None,
         uncalled_targets: tuple[ResolvedTarget, ...] = (),
         quota: QuotaClient | None = None,
+        watched_files: WatchedFiles | None = None,
     ) -> None:
         self.specs = specs
         self.clock = clock
@@ -118,6 +122,7 @@ class Runtime:
         self.budget = budget
         self._uncalled = uncalled_targets
         self._quota = quota
+        self.watched_files = watched_files or WatchedFiles()
         self.shared: SharedParts = SharedResources()
         self.recorded_answers = RecordedAnswers(self.find_run)
         self._prices = prices or {}
@@ -125,7 +130,7 @@ class Runtime:
         self._providers: dict[int, tuple[ResolvedTarget, ResilientProvider]] = {}
         self._embedders: dict[int, SharedEmbedder] = {}
         self._limiters: dict[str, AccountLimiter] = {}
-        self._redactors: dict[tuple[int, int, tuple[str, ...]], Redactor] = {}
+        self._redactors: dict[tuple[int, int, tuple[str, ...], frozenset[str]], Redactor] = {}
         self._settings: LRUCache[object] = LRUCache(MAX_SETTINGS)
         self._reusable: LRUCache[Evaluator] = LRUCache(MAX_EVALUATORS)
 
@@ -249,7 +254,7 @@ class Runtime:
         else:
             project = Path(self.home).absolute().parent
             identity += [target.name, os.path.relpath(target.path, project) if target.path else ""]
-        key = "\0".join(sorted(target.secrets)).encode()
+        key = "\0".join(sorted(target.own_secrets)).encode()
         return hmac.new(key, digest(identity).encode(), hashlib.sha256).hexdigest()
 
     def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
@@ -267,13 +272,21 @@ class Runtime:
             self.note(f"judge_target of target {target.name!r} cannot be used: {error}")
             return None
 
-    def redactor(self, known: KnownTargets, patterns: tuple[str, ...]) -> Redactor:
-        """Return the redactor of responses: for the secrets of all targets in use, and the patterns."""
-        key = (id(known), len(known.resolved), patterns)
+    def redactor(self, known: KnownTargets, patterns: tuple[str, ...], keys: frozenset[str] = frozenset()) -> Redactor:
+        """Return the redactor of responses: for the secrets of all targets in use, the patterns and further keys."""
+        key = (id(known), len(known.resolved), patterns, keys)
         if key not in self._redactors:
             secrets = {*known.secrets, *(secret for target in known.resolved.values() for secret in target.secrets)}
+            secrets |= keys
             self._redactors[key] = Redactor(secrets, patterns)
         return self._redactors[key]
+
+    def files_of(self, config: EvaluatorConfig) -> Iterator[str]:
+        """Yield the files that the settings of an evaluator and of its members name."""
+        settings = self.settings(config)
+        yield from named_files(settings, config.base_dir)
+        for member in member_configs(settings):
+            yield from self.files_of(member)
 
     def evaluator(self, config: EvaluatorConfig, tools: EvaluatorTools) -> Evaluator:
         """Return an evaluator made from its config, or the object given for its type.

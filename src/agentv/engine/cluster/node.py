@@ -43,6 +43,7 @@ from agentv.engine.running.answer_cache import make_run_cache
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import judge_outcomes
+from agentv.evaluators.watched_files import WatchedFiles
 from agentv.execution.processes.left_behind import remove_temporary
 from agentv.execution.quotas import QuotaClient
 from agentv.execution.user_code import described
@@ -292,6 +293,7 @@ class NodeWork:
             quota=client,
             uncalled_targets=() if self._spec.calls_targets else plan.non_judge_targets,
             budget=budget,
+            watched_files=WatchedFiles(plan.evaluator_files),
         )
 
     def give(self, tasks: Sequence[TaskData]) -> None:

@@ -284,7 +284,7 @@ class _Planning(Struct):
                 known = targets_loader.load_targets(base_dir)
             except AgentvError as error:
                 self.problems.add("$", str(error))
-        return replace(known, configs={**known.configs, **self.targets}, resolved={})
+        return known.with_targets(self.targets.values())
 
     def _check_settings(self, planned: PlannedEvaluator) -> None:
         config, at = planned.config, planned.at

@@ -1,8 +1,6 @@
 """Digests of everything a score depends on besides the answer: settings of evaluators, files, judges, stored runs."""
 
-import hashlib
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
@@ -11,7 +9,6 @@ from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.judges import embedding_model, judge_targets, member_configs, named_runs, needs_judge
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import config_of
-from agentv.loading.models.settings import named_files
 from agentv.scoring.keys.identity import (
     canonical_json,
     digest,
@@ -60,7 +57,6 @@ class Fingerprints:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._file_digests: dict[str, str | None] = {}
         self._setup_digests: dict[tuple[int, int], tuple[EvaluatorLike, ResolvedTarget, str]] = {}
         self._target_keys: dict[int, tuple[ResolvedTarget, str]] = {}
         self._stored_forms: dict[int, tuple[tuple[EvaluatorLike, ...], StoredEvaluators]] = {}
@@ -97,7 +93,7 @@ class Fingerprints:
         files: list[JsonValue] = []  # digests of their contents, without paths: a project may be moved
         judges_and_runs: list[JsonValue] = []
         if isinstance(evaluator, EvaluatorConfig):
-            files = [self._file_digest(path) for path in self._file_paths(evaluator)]
+            files = list(map(self._runtime.watched_files.digest, self._runtime.files_of(evaluator)))
             judges_and_runs = [*self._judge_keys(evaluator, task), *self._run_ids(evaluator)]
         setup_digest = digest([evaluator_to_json(evaluator), files, judges_and_runs])
         put_bounded(self._setup_digests, cache_key, (evaluator, task.target, setup_digest), most=MAX_DIGESTS)
@@ -118,13 +114,6 @@ class Fingerprints:
                 answer=answer_key, expectation=expectation, setup_digest=digest([number, *setups])
             )
         return keys
-
-    def _file_paths(self, config: EvaluatorConfig) -> Iterator[str]:
-        """Yield the files that a config and its members name."""
-        settings = self._runtime.settings(config)
-        yield from named_files(settings, config.base_dir)
-        for member in member_configs(settings):
-            yield from self._file_paths(member)
 
     def _run_ids(self, config: EvaluatorConfig) -> Iterator[str]:
         """Yield the ids of the runs that a config and its members name, with names such as `latest` resolved."""
@@ -154,15 +143,6 @@ class Fingerprints:
             yield target_key(task.known.embedding_target(model))
         for member in member_configs(settings):
             yield from self._judge_keys(member, task)
-
-    def _file_digest(self, path: str) -> str | None:
-        """Return the digest of a file's content, or None if the file cannot be read."""
-        if path not in self._file_digests:
-            try:
-                self._file_digests[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-            except OSError:
-                self._file_digests[path] = None
-        return self._file_digests[path]
 
 
 def put_bounded(cached: dict[Key, Value], key: Key, value: Value, *, most: int) -> None:

@@ -291,9 +291,9 @@ def _with_targets(
 ) -> KnownTargets:
     if judge is None and not isinstance(target, TargetConfig):
         return known
-    added = {config.name: config for config in (target, judge) if isinstance(config, TargetConfig)}
+    added = [config for config in (target, judge) if isinstance(config, TargetConfig)]
     judge_name = (judge.name if isinstance(judge, TargetConfig) else judge) or known.judge
-    return replace(known, configs={**known.configs, **added}, judge=judge_name, resolved={})
+    return replace(known.with_targets(added), judge=judge_name)
 
 
 def _converted(case: EvalCase, given: GivenEvaluators) -> EvalCase:

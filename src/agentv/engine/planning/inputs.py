@@ -78,14 +78,12 @@ class TargetsLoader(Struct):
         if key not in self.loaded:
             parsed = ParsedTargets((), ()) if path is None else read_targets(path, self.specs, env=env)
             raise_errors(str(path), parsed.general_problems())
-            named = {config.name: config for config in parsed.targets}
             public = load_project(folder, root).public_env
             # A program may print any variable that it inherits from this process.
             inherited = secret_values(env, public=public, exists=_is_path)
             secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")), *sorted(inherited))
-            self.loaded[key] = KnownTargets(
-                named, env, self.specs, self.options, secrets=secrets, public_env=public, parsed=parsed
-            )
+            known = KnownTargets({}, env, self.specs, self.options, secrets=secrets, public_env=public, parsed=parsed)
+            self.loaded[key] = known.with_targets(parsed.targets)
         return self.loaded[key]
 
 

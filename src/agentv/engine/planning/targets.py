@@ -1,7 +1,7 @@
 """The targets of a suite: named in a file, written as `provider:model`, or inline as an object with `provider`."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.engine.planning.options import RunOptions
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.targets.choice import choose_target
-from agentv.loading.targets.targets import ParsedTargets, resolve_target
+from agentv.loading.targets.targets import ParsedTargets, resolve_target, secrets_of
 from agentv.registry import NamedModel, Registry, Specs, names_model
 from agentv.scoring.keys.identity import digest
 from agentv.types.errors import TargetError, nearest
@@ -117,8 +117,9 @@ class KnownTargets(Struct, frozen=True):
     """The targets of one targets file (or of one call of `evaluate`), resolved on first use.
 
     `judge` names the judge of every target's answers, and overrides `judge_target`. `secrets` are redacted in the
-    responses of all targets, in addition to the secrets of each target; the variables `public_env` are not secret.
-    `parsed` has the problems of the file's targets; a run stops only for problems of targets that it uses.
+    responses of all targets: those of the environment and, by `with_targets`, those of every target, used or not. The
+    variables `public_env` are not secret. `parsed` has the problems of the file's targets; a run stops only for
+    problems of targets that it uses.
     """
 
     configs: Mapping[str, TargetConfig]
@@ -155,13 +156,18 @@ class KnownTargets(Struct, frozen=True):
         """Return these targets with `judge` as the judge of their answers, or unchanged if it is None."""
         return self if judge is None else replace(self, judge=judge, resolved={})
 
+    def with_targets(self, configs: Iterable[TargetConfig]) -> "KnownTargets":
+        """Return these targets and others, which replace those of the same name."""
+        named = {config.name: config for config in configs}
+        found = [secrets_of(config, env=self.env, public_env=self.public_env) for config in named.values()]
+        secrets = tuple(dict.fromkeys((*self.secrets, *sorted(frozenset().union(*found)))))
+        return replace(self, configs={**self.configs, **named}, secrets=secrets, resolved={})
+
     def with_inline(self, configs: Sequence[TargetConfig]) -> "KnownTargets":
         """Return these targets with those that a suite defines itself, which replace those of the same name."""
         if not configs:
             return self
-        named = {config.name: config for config in configs}
-        parsed = self.parsed.with_inline(configs)
-        return replace(self, configs={**self.configs, **named}, parsed=parsed, resolved={})
+        return replace(self.with_targets(configs), parsed=self.parsed.with_inline(configs))
 
     def choose(self, name: str | None) -> ResolvedTarget:
         """Return the named target, or the default target for None, ready for use. Raises TargetError, EvalFileError."""

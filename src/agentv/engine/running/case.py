@@ -16,6 +16,7 @@ from agentv.engine.calling.answer import (
     OnLogLine,
     answers_by_turn,
     call_with_fallbacks,
+    failed_answer,
     failed_outcome,
     hold_conversation,
     joined_answers,
@@ -128,6 +129,14 @@ def open_wanted_workspace(
     )
 
 
+async def _captured(workspace: "Workspace", answer: Answer) -> tuple[WorkspaceChanges, Answer]:
+    """Return the changes in a workspace, and the answer; it is a failed one if the changes cannot be captured."""
+    try:
+        return await workspace.capture(), answer
+    except ProviderError as error:
+        return WorkspaceChanges(), answer if answer.error is not None else failed_answer(answer, error.failure)
+
+
 def workspace_name(task: CaseTask) -> str:
     """Return the name of the folder of a saved workspace."""
     key = task.slot
@@ -174,6 +183,7 @@ class TargetSession:
         """True if a case of the suite waits for another case."""
         self._cleaner: Cleaner | None = None
         self._cleaned_targets = 0
+        self._workspace_keys: frozenset[str] = frozenset()
         self.is_model = spec.is_model_api
         self.quotes_paths_only = spec.reads_files
         self.target_key = fingerprints.target_key(task.target)
@@ -222,8 +232,14 @@ class TargetSession:
         target_count = len(self._known.resolved)
         if self._cleaner is None or self._cleaned_targets != target_count:
             self._cleaned_targets = target_count
-            self._cleaner = Cleaner(self._runtime.redactor(self._known, self._suite.redact))
+            self._cleaner = Cleaner(self._runtime.redactor(self._known, self._suite.redact, self._workspace_keys))
         return self._cleaner
+
+    def redact_keys(self, keys: frozenset[str]) -> None:
+        """Redact also the keys that were found in a workspace."""
+        if not keys <= self._workspace_keys:
+            self._workspace_keys |= keys
+            self._cleaner = None
 
 
 _RowState: TypeAlias = tuple[RowStatus, float | None, Verdict | None, Failure | None]
@@ -676,10 +692,13 @@ class CaseRunner(Struct, frozen=True):
         try:
             placed = wanted if self.place_workspace is None else self.place_workspace(wanted)
             async with open_wanted_workspace(placed, workspace_name(task), runtime) as workspace:
+                target_session.redact_keys(workspace.keys)
+                for note in workspace.source_notes:
+                    self.note(task, note)
                 prepared = _in_folder(prepared, workspace.path)
                 judged: dict[int, EvaluatorResult] = {}
                 answer = await self._answer(target_session, prepared, judged, before_repeat=workspace.reset)
-                captured = await workspace.capture()
+                captured, answer = await _captured(workspace, answer)
                 cleaner = target_session.cleaner()
                 (fields,) = cleaner.clean_all(captured_to_json(captured, workspace, keep=wanted.config.keep))
                 answer = replace(answer, workspace=fields, repaired=answer.repaired or cleaner.repaired)
@@ -729,6 +748,7 @@ class CaseRunner(Struct, frozen=True):
             saved_path = Path(self.runtime.home, "workspaces", f"{workspace_name(task)}-{self.run_id}")
             saved_path = Path(saved) if isinstance(saved, str) else saved_path
             async with open_kept_workspace(wanted.config, place, saved_path=saved_path) as workspace:
+                target_session.redact_keys(workspace.keys)
                 prepared = _in_folder(prepared, workspace.path)
                 row = await self._judge_in_workspace(target_session, prepared, answer, workspace)
             with suppress(OSError):  # answers that are not scored yet have theirs in the same folder

@@ -10,7 +10,9 @@ from msgspec.structs import replace
 from agentv.engine.planning.plan import CaseTask, RowCount, RunPlan
 from agentv.engine.planning.selection import why_nothing_selected
 from agentv.engine.running.recorded_report import REPORTED, reported_fields
+from agentv.evaluators.watched_files import WatchedFiles
 from agentv.loading.files.places import is_folder_path
+from agentv.loading.suites.suites import relative_name
 from agentv.reports.text.amounts import money_text
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.failing_cases import FailingCases, ListedCases
@@ -63,6 +65,9 @@ UNLISTED = -1
 LONG_WAIT_S = 10.0
 """The shortest pause before a retry that is reported to the user."""
 
+
+JUDGES_CHANGED = "judges_changed"
+"""The event of a run during which files of evaluators were changed, with their digests at its start."""
 
 JUDGE_STOP = "judge_stop"
 """The event of a run that a failing judge stopped; a resume judges the answers that this judge did not score."""
@@ -173,8 +178,9 @@ class RunRecorder(Struct):
 
     `listed_cases` are set by `report`: the cases that count against each gate. `planned` is the number of rows,
     `planned_in_all_shards` that of all shards of the run together. Those of a stream are known, from `row_count`, when
-    the tasks of all targets were made. `lost_files` says what is missing of the store at the end. `is_merged` is True
-    if the run was merged from shards.
+    the tasks of all targets were made. `lost_files` says what is missing of the store at the end, and `changed_files`
+    which of the `watched_files` of evaluators were changed meanwhile. `is_merged` is True if the run was merged from
+    shards.
     """
 
     plan: RunPlan
@@ -193,6 +199,8 @@ class RunRecorder(Struct):
     planned: int | None = None
     planned_in_all_shards: int | None = None
     lost_files: str | None = None
+    watched_files: WatchedFiles = field(default_factory=WatchedFiles)
+    changed_files: str | None = None
     is_merged: bool = False
     row_count: RowCount = field(default_factory=RowCount)
     _counted_targets: int = 0
@@ -364,11 +372,20 @@ class RunRecorder(Struct):
             self.note(f"target {row.target!r}: {error}; waiting {wait_s:,.0f} s before the next attempt")
         self.emit(RetryNoted(row.target, row.eval_id, kind, wait_s))
 
-    def check_store(self) -> None:
-        """Set `lost_files`, and end the run as failed if any are."""
+    def check_files(self) -> None:
+        """Set `lost_files` and `changed_files`, and end the run as failed if there are any."""
         self.lost_files = why_lost(self.store)
-        if self.lost_files is not None and self.stop.state != "interrupted":
-            self.stop.fail(self.lost_files)
+        if self.lost_files is None and (changed := self.watched_files.changed()):
+            root = Path(self.plan.suites[0].suite.repository_root)
+            digests = {relative_name(Path(path), root): self.watched_files.digest(path) for path in changed}
+            self.store.note(JUDGES_CHANGED, {"files": digests})
+            self.changed_files = (
+                f"files of evaluators were changed while the run was in progress: {', '.join(digests)}; an agent may "
+                "have changed its own judge. Restore them, then run `agentv resume` and `agentv retry --errors`"
+            )
+        why = self.lost_files or self.changed_files
+        if why is not None and self.stop.state != "interrupted":
+            self.stop.fail(why)
 
     def report(self, duration_s: float) -> RunReport:
         """Return the report of all rows so far, with the verdict."""
@@ -381,7 +398,7 @@ class RunRecorder(Struct):
             invalid_rows=self.invalid_rows,
             signal_number=self.stop.signal_number,
             is_judge_stop=self.stop.is_judge_stop,
-            incomplete=self.lost_files or why_mixed(self.plan.mixed),
+            incomplete=self.lost_files or self.changed_files or why_mixed(self.plan.mixed),
             is_merged=self.is_merged,
         )
         max_errors = self.plan.options.max_errors

@@ -21,6 +21,7 @@ from agentv.engine.running.answer_cache import make_run_cache, uncached_target_n
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.provenance import digest_of, load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
+from agentv.evaluators.watched_files import WatchedFiles
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.quotas import InProcessQuota, QuotaClient
 from agentv.execution.threads import abandoned_calls
@@ -72,6 +73,7 @@ async def run_plan(
     if isinstance(store, ReportingStore):
         store.report_to(partial(recorder.note, is_problem=True))
     try:
+        recorder.watched_files = await asyncio.to_thread(WatchedFiles, plan.evaluator_files)
         store.begin(await _run_record(plan, store.run_id, clock))
         recorder.emit(_run_started(plan, store, None if resume_plan is None else resume_plan.spent))
         stop_counting = count_in_background(plan, recorder.emit)
@@ -101,7 +103,7 @@ async def run_plan(
             resume_plan.rows.close()
         if abandoned := abandoned_calls():
             recorder.note(f"abandoned calls of Python functions, which may still be running: {abandoned}")
-        recorder.check_store()
+        recorder.check_files()
         try:
             report = recorder.report((clock() - started).total_seconds())
             recorder.save_report(report, has_every_row=resume_plan is None or resume_plan.has_every_row)
@@ -167,6 +169,7 @@ async def _run_rows(
         budget=budget,
         uncalled_targets=_uncalled(plan, resume_plan),
         quota=client,
+        watched_files=recorder.watched_files,
     )
     machines: AbstractAsyncContextManager[Cluster | None] = nullcontext()
     if runs_elsewhere and client is not None:

@@ -78,11 +78,15 @@ class SuiteTools(Struct, frozen=True):
         config = config_of(evaluator)
         if criteria:
             config = replace(config, weight=weight_in(criteria, config))
+        files = tuple(self.runtime.files_of(evaluator)) if isinstance(evaluator, EvaluatorConfig) else ()
+        self.runtime.watched_files.add(files)
         return PreparedEvaluator(
             config,
             make=partial(self.make_evaluator, evaluator),
             timeout_s=config.timeout_s or self.timeout_s,
             is_skipped=self.only_free and costs_money(config, self.runtime, self.known),
+            files=files,
+            watched=self.runtime.watched_files,
         )
 
 

@@ -12,7 +12,6 @@ from agentv.scoring.comparison.confirmations import Confirmations, suspected_cas
 from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.comparison.sides import CaseName, RowPosition, Side, scored_row
 from agentv.scoring.counting.summary import Summary
-from agentv.storage.run.checksums import edit_warnings
 from agentv.storage.run.scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError
 from agentv.types.records.result import CaseResult
@@ -23,11 +22,14 @@ _SEED = 0
 
 
 def baseline_warnings(baseline: FoundScores) -> Iterator[str]:
-    """Yield a warning if the baseline is incomplete, since regressions may be missed, and one for each edited file."""
+    """Yield a warning if the baseline is incomplete, since regressions may be missed, and one for each edit."""
+    from agentv.engine.stored.report import find_edits  # noqa: PLC0415 - it needs the plans of stored runs
+
     if baseline.side.state != "finished":
         yield f"the baseline {baseline.side.label} did not finish: its missing results are not compared"
     if baseline.stored is not None:
-        yield from (f"the baseline, {change}" for change in edit_warnings(baseline.stored))
+        run_id = baseline.stored.run_id
+        yield from (f"the baseline, run {run_id}: {edit}" for edit in find_edits(baseline.stored))
 
 
 def without_lost_baseline(options: RunOptions, home: Path) -> tuple[RunOptions, tuple[str, ...]]:

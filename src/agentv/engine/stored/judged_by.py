@@ -1,4 +1,4 @@
-"""The gates and pass scores that a stored run is judged by: those stored with it, whatever its files say today."""
+"""What a stored run is judged by: the gates, pass scores and judges that it had, whatever its files say today."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,12 +11,13 @@ from agentv.engine.planning.plan import RunPlan, gates_to_json
 from agentv.engine.planning.planning import gates_of_files
 from agentv.engine.plugins.loading import load_specs_without
 from agentv.engine.running.provenance import digest_of
+from agentv.engine.running.recorder import JUDGES_CHANGED
 from agentv.loading.files.places import find_repository_root
 from agentv.loading.project import config_files, load_project
 from agentv.loading.suites.suites import load_suite, relative_name
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.storage.run.stored import StoredRun
-from agentv.types.errors import AgentvError
+from agentv.types.errors import AgentvError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue, objects_of
 
 
@@ -83,8 +84,8 @@ def present_file_notes(run: StoredRun) -> tuple[str, ...]:
     stored, folder = run.run.plan, run.run.plan.get("folder")
     if "file_gates" not in stored or not isinstance(folder, str):
         return ()
-    root = find_repository_root(Path(run.folder.resolve().parent.parent.parent, folder).resolve())
-    if not _has_changed_files(stored, root):
+    root = _root_of(run)
+    if root is None or not _has_changed_files(stored, root):
         return ()
     inputs = [Path(root, str(suite.get("path"))) for suite in objects_of(stored.get("suites"))]
     try:
@@ -92,6 +93,33 @@ def present_file_notes(run: StoredRun) -> tuple[str, ...]:
             return tuple(_present_notes(inputs, root, stored))
     except (AgentvError, OSError):
         return ()
+
+
+def refuse_changed_judges(run: StoredRun) -> None:
+    """Raise StorageError if files of evaluators were changed while a run was in progress, and still are changed."""
+    changed: Mapping[str, JsonValue] = {}
+    for event in run.events():
+        files = event.fields.get("files")
+        if event.type == "started":
+            changed = {}
+        elif event.type == JUDGES_CHANGED and isinstance(files, Mapping):
+            changed = files
+    root = _root_of(run)
+    still = [name for name, digest in changed.items() if root is not None and digest_of(Path(root, name)) != digest]
+    if still:
+        raise StorageError(
+            f"run {run.run_id}: files of evaluators were changed while it was in progress: {', '.join(still)}. Restore "
+            "them. To judge every answer with the changed files, start a new run; or resume this one, change them and "
+            "run `agentv rescore`"
+        )
+
+
+def _root_of(run: StoredRun) -> Path | None:
+    """Return the root of the repository that a run was started in; None if its plan has no folder."""
+    folder = run.run.plan.get("folder")
+    if not isinstance(folder, str):
+        return None
+    return find_repository_root(Path(run.folder.resolve().parent.parent.parent, folder).resolve())
 
 
 def _has_changed_files(stored: JsonObject, root: Path) -> bool:

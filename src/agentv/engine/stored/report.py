@@ -1,6 +1,6 @@
 """The report of a stored run: numbers counted again from its rows, and a verdict compared with the recorded one."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast, get_args
 
@@ -33,7 +33,6 @@ from agentv.scoring.gates.run_verdict import (
 from agentv.storage.files.run_file import size_of
 from agentv.storage.run.checksums import (
     CHECKSUMS,
-    RecordedChecksums,
     changed_files,
     is_unchanged,
     load_checksums,
@@ -287,7 +286,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         counts.summary.report(run.run_id, basis.state, verdict),
         planned=basis.planned,
         corrected=corrected,
-        notes=(*recorded.notes, *correction_notes, *_file_notes(run, load_checksums(run))),
+        notes=(*recorded.notes, *correction_notes, *_file_notes(run)),
         duration_s=recorded.duration_s,
         folder=str(run.folder),
         baseline=recorded.baseline,
@@ -307,27 +306,50 @@ def _baseline(run: StoredRun) -> StoredRun | None:
 
 
 class StoredCheck(Struct, frozen=True):
-    """The check of a stored run before it is continued or merged: notes on its files, and a different verdict."""
+    """The comparison of a stored run with what it recorded: messages on changed files, and a different verdict."""
 
-    notes: tuple[str, ...] = ()
+    changed_files: tuple[str, ...] = ()
     difference: VerdictDifference | None = None
+    has_checksums: bool = True
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes on the run's files."""
+        return self.changed_files if self.has_checksums else (_NO_CHECKSUMS,)
+
+    @property
+    def edits(self) -> tuple[str, ...]:
+        """All that shows that the run was edited after it was written."""
+        return (*self.changed_files, *(() if self.difference is None else (self.difference.sentence,)))
 
 
-def check_stored_run(run: StoredRun) -> StoredCheck:
+def check_stored_run(run: StoredRun, files: Collection[str] | None = None) -> StoredCheck:
     """Compare a stored run with the checksums and the verdict that it recorded at its end.
 
-    Rows are not read if a checksum shows that their file is unchanged, nor if it is a symbolic link, which cannot be
-    opened for writing anyway. Raises StorageError for a row that cannot be read.
+    `files` limits the comparison of checksums to some files of lines. Rows are not read if a checksum shows that their
+    file is unchanged, nor if it is a symbolic link, which cannot be opened for writing anyway. Raises StorageError for
+    a row that cannot be read.
     """
     recorded = load_checksums(run)
-    notes = tuple(_file_notes(run, recorded))
+    checked = StoredCheck(tuple(changed_files(run, recorded, files)), has_checksums=recorded.are_recorded)
     if (run.folder / _RESULTS).is_symlink() or is_unchanged(run, recorded, _RESULTS):
-        return StoredCheck(notes)
+        return checked
     basis = _load_basis(run)
     if not basis.is_comparable:
-        return StoredCheck(notes)
+        return checked
     counts = basis.count(run.results(), has_trials=run.may_repeat_cases())
-    return StoredCheck(notes, _difference(run, basis, counts))
+    return replace(checked, difference=_difference(run, basis, counts))
+
+
+def find_edits(run: StoredRun, files: Collection[str] | None = None) -> tuple[str, ...]:
+    """Return all that shows that a stored run was edited, for commands that show its results without its verdict.
+
+    `files` is as for `check_stored_run`.
+    """
+    try:
+        return check_stored_run(run, files).edits
+    except StorageError as error:
+        return (f"its results cannot be compared with its recorded verdict: {error}",)
 
 
 def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[str, ...]:
@@ -396,11 +418,9 @@ def _difference(run: StoredRun, basis: VerdictBasis, counts: StoredCounts) -> Ve
     return None
 
 
-def _file_notes(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
-    if recorded.are_recorded:
-        yield from changed_files(run, recorded)
-    else:
-        yield _NO_CHECKSUMS
+def _file_notes(run: StoredRun) -> tuple[str, ...]:
+    recorded = load_checksums(run)
+    return StoredCheck(tuple(changed_files(run, recorded)), has_checksums=recorded.are_recorded).notes
 
 
 def _older_notes(basis: VerdictBasis) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -19,11 +19,11 @@ from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES, Command, Outcome, run_process
 from agentv.execution.processes.tree import finish
 from agentv.execution.threads import AbandonedError, call_in_thread
-from agentv.execution.workspaces.folder_trees import copy_tree, fix_links, remove_tree
+from agentv.execution.workspaces.folder_trees import copy_tree, find_keys, fix_links, open_beneath, remove_tree, scan
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.protocols import SharedParts
-from agentv.types.workspaces import WorkspaceConfig, is_url, written_path
+from agentv.types.workspaces import WorkspaceConfig, is_url, unfetched_submodules, written_path
 
 TIMEOUT_S = 600.0
 
@@ -178,11 +178,14 @@ R = TypeVar("R")
 class Source(Struct, frozen=True):
     """The initial files of all workspaces of one config. `folder` is never modified: it is the base of diffs.
 
-    `scratch` is the place of an empty repository, with which git matches paths.
+    `scratch` is the place of an empty repository, with which git matches paths. `notes` say what is not in `folder`,
+    and `keys` are the keys of well-known services in its files.
     """
 
     folder: Path
     scratch: Path
+    notes: tuple[str, ...] = ()
+    keys: frozenset[str] = frozenset()
 
     async def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Return those of `paths` that the source's own `.gitignore` covers; an agent's `.gitignore` has no effect."""
@@ -237,9 +240,24 @@ async def _open_source(config: WorkspaceConfig, *, base_dir: Path, home: Path) -
             target = folder / repo.path
             target.parent.mkdir(parents=True, exist_ok=True)
             await clone(repo.git, repo.ref, base_dir=base_dir, home=home, target=target, sparse=repo.sparse)
-        yield Source(folder, place / "rules.git")
+        keys = await in_thread(lambda _: find_keys(folder, scan(folder)))
+        yield Source(folder, place / "rules.git", tuple(_submodule_notes(config, folder)), keys)
     finally:
         remove_tree(place)
+
+
+def _submodule_notes(config: WorkspaceConfig, folder: Path) -> Iterator[str]:
+    """Yield a note on each cloned repository whose submodules were not fetched."""
+    added = [repo.path for repo in config.repos]
+    for repository, path in ((config.git, ""), *((repo.git, repo.path) for repo in config.repos)):
+        if repository is None:
+            continue
+        descriptor = open_beneath(folder / path, ".gitmodules")
+        if descriptor is not None:
+            with os.fdopen(descriptor, encoding="utf-8", errors="replace") as file:
+                message = unfetched_submodules(repository, file.read(), added, folder=path)
+            if message is not None:
+                yield f"workspace: {message}"
 
 
 def _copy_template(template: Path, folder: Path, stop: threading.Event) -> None:

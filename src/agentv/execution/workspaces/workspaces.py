@@ -28,6 +28,7 @@ from agentv.execution.workspaces.folder_trees import (
     Entry,
     copy_file,
     copy_tree,
+    find_keys,
     open_beneath,
     read_link,
     remove_tree,
@@ -415,7 +416,9 @@ async def open_workspace(
 @asynccontextmanager
 async def open_kept_workspace(config: WorkspaceConfig, place: Path, *, saved_path: Path) -> AsyncIterator["Workspace"]:
     """Open the workspace of an answer that was not scored yet, kept in `place`; it ends like that of a new answer."""
-    workspace = Workspace(config, Source(place / WORK, scratch=place), place, saved_path, machine="")
+    folder = place / WORK
+    keys = await in_thread(lambda _: find_keys(folder, scan(folder)))
+    workspace = Workspace(config, Source(folder, scratch=place, keys=keys), place, saved_path, machine="")
     try:
         yield workspace
     finally:
@@ -440,11 +443,18 @@ class Workspace:
         self._machine = machine
         self._config = config
         self._source = source
+        self.keys = source.keys
+        """The keys of well-known services in the files that the agent finds, to be redacted in its output."""
         self._place = place
         self._before = FolderSnapshot({}, lambda _: source.folder)
         self._unscored_place: Path | None = None
         self._is_torn_down = False
         self._is_finished = False
+
+    @property
+    def source_notes(self) -> tuple[str, ...]:
+        """What the source does not have."""
+        return self._source.notes
 
     @property
     def saved_location(self) -> str:
@@ -494,6 +504,7 @@ class Workspace:
                 copy_file(self.path / path, folder / path)
 
         await in_thread(save)
+        self.keys |= await in_thread(lambda _: find_keys(folder, made))
         return FolderSnapshot(now.entries, lambda path: folder if path in made else self._source.folder)
 
     async def _snapshot(self) -> FolderSnapshot:

@@ -1,6 +1,7 @@
 """Reading of one eval case of a file as EvalCase."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, cast
 
 from msgspec import Struct, field
@@ -42,11 +43,11 @@ from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Content, Message
 from agentv.types.problems import Problem, Severity
-from agentv.types.workspaces import local_repository, written_path
+from agentv.types.workspaces import local_repository, unfetched_submodules, written_path
 
 
 def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | None, files: FileFinder) -> None:
-    """Record a problem if a workspace that an eval file describes is copied from outside of the project."""
+    """Record a problem if a workspace of an eval file comes from outside of the project, or lacks submodules."""
     if workspace is None:
         return
     sources: list[tuple[JsonPath, str | None]] = [(("template",), workspace.template), (("git",), workspace.git)]
@@ -61,6 +62,21 @@ def check_workspace(reader: Reader, at: JsonPath, workspace: WorkspaceModel | No
                 files.guard.check(folder, written)
             except FileProblemError as error:
                 reader.error((*at, *place), error.message, allowed=error.allowed)
+                continue
+            if place[-1] == "git" and (message := _unfetched_submodules(workspace, place, written, folder)) is not None:
+                reader.error((*at, *place), message, severity="warning")
+
+
+def _unfetched_submodules(workspace: WorkspaceModel, place: JsonPath, written: str, folder: Path) -> str | None:
+    """Return a message about the submodules that a local repository has now; None without any."""
+    repos = workspace.repos or []
+    listed = folder / ".gitmodules"
+    try:
+        gitmodules = listed.read_text("utf-8", "replace") if listed.is_file() else ""
+    except OSError:
+        return None
+    own = repos[place[1]].path if len(place) > 1 and isinstance(place[1], int) else ""
+    return unfetched_submodules(written, gitmodules, [repo.path for repo in repos], folder=own)
 
 
 class SuiteParts(Struct, frozen=True):

@@ -433,6 +433,12 @@ def resolve_target(
     return resolved
 
 
+def secrets_of(config: TargetConfig, *, env: Mapping[str, str], public_env: Collection[str] = ()) -> frozenset[str]:
+    """Return the secrets of a target that may be unused: one that could not be resolved has secrets, too."""
+    reader = Reader(Document(config.path, _as_written(config), Mark(0, 0)))
+    return fill(reader, (), _as_written(config), env, config.name, public_env=public_env).secrets
+
+
 def _as_written(config: TargetConfig) -> JsonObject:
     return {"name": config.name, "provider": config.provider, **config.settings}
 
@@ -474,12 +480,14 @@ def resolve_at(
     if is_unfilled or checked.model is None or checked.spec is None or checked.settings is None:
         return None
     public = {key: value for key, value in filled.public.items() if key not in ("name", "provider")}
+    secrets = tuple(sorted(filled.secrets))
     target = ResolvedTarget(
         name=config.name,
         provider=checked.spec.name,
         settings=checked.settings,
         public_settings=public,
-        secrets=tuple(sorted(filled.secrets)),
+        secrets=secrets,
+        own_secrets=secrets,
         public_env=tuple(public_env),
         path=config.path,
         line=config.line,

@@ -4,7 +4,6 @@ import asyncio
 import functools
 import json
 import shlex
-import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from agentv.execution.cancelled_calls import attach_call
 from agentv.execution.processes.left_behind import PREFIX, temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES
+from agentv.execution.workspaces.folder_trees import remove_tree
 from agentv.providers.agents.commands import decode, read_output_file, run_command, run_healthcheck
 from agentv.providers.apis.responses import ACCEPTED_KEYS, parse_answer, parse_known, parse_named, parse_output
 from agentv.providers.local.cli_settings import CliSettings
@@ -308,7 +308,7 @@ def _temporary_folder(*, keep: bool) -> Iterator[Path]:
         yield folder
     finally:
         if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_tree(folder)
 
 
 @functools.cache

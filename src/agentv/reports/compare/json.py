@@ -65,6 +65,7 @@ def side_to_json(side: Side) -> JsonObject:
     return {
         "label": side.label,
         "state": side.state,
+        "edits": list(side.edits),
         **{key: value for key, value in fields.items() if value is not None},
     }
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from agentv.reports.compare.words import bounds_text, cases_text, side_title, unfinished_text, verdict_text
+from agentv.reports.compare.words import bounds_text, cases_text, side_marks, side_title, verdict_text
 from agentv.reports.text.amounts import count_text, difference_text, p_value_text, score_text
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.printable import one_line
@@ -79,14 +79,9 @@ def _names(comparisons: Sequence[Comparison]) -> list[str]:
 
 def _findings(names: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:
     return [
-        f"{name}: {_with_state(finding_text(each), each.after.state)}"
+        f"{name}: {', '.join([finding_text(each), *side_marks(each.after)])}"
         for name, each in zip(names, comparisons, strict=True)
     ]
-
-
-def _with_state(finding: str, state: str) -> str:
-    unfinished = unfinished_text(state)
-    return f"{finding}, {unfinished}" if unfinished else finding
 
 
 def _verdict_lines(names: Sequence[str], verdicts: Verdicts) -> list[str]:

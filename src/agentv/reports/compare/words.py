@@ -57,11 +57,19 @@ def case_label(name: CaseName, comparison: Comparison) -> str:
 
 
 def side_title(side: Side) -> str:
-    """Return the label and name of a run, and its state if it is not finished."""
+    """Return the label and name of a run, its state if it is not finished, and whether its files were edited."""
     name = side.run_json.get("name")
     title = f"{side.label}  {name}" if isinstance(name, str) and name != side.label else side.label
-    unfinished = unfinished_text(side.state)
-    return one_line(f"{title}, {unfinished}" if unfinished else title)
+    return one_line(", ".join([title, *side_marks(side)]))
+
+
+def side_marks(side: Side) -> list[str]:
+    """Return the state of an unfinished run, and whether its files were edited; empty for most runs."""
+    return list(filter(None, (unfinished_text(side.state), EDITED if side.edits else "")))
+
+
+EDITED = "edited after it was written"
+"""The mark of a run whose files are not as it recorded them."""
 
 
 def unfinished_text(state: str) -> str:

@@ -254,6 +254,7 @@ class TrendRun(Struct, frozen=True):
     `sums` has the sums of each suite and target; `problem` says why they cannot be read. `shard` is set for a part of a
     run, `parents` are the parts that a merged run was made of. `selection` holds the options that selected some of the
     cases or evaluators: only runs of the same selection are comparable. `part` says why it is not a whole run.
+    `edits` are all that shows that its files were edited after it was written.
     """
 
     run_id: str
@@ -271,6 +272,7 @@ class TrendRun(Struct, frozen=True):
     targets: tuple[str, ...] = ()
     sums: Mapping[SuiteTarget, RunSums] = field(default_factory=dict)
     problem: str | None = None
+    edits: tuple[str, ...] = ()
 
 
 class TrendPoint(Struct, frozen=True):

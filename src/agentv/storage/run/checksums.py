@@ -4,7 +4,7 @@ Files of lines only grow, so a checksum of their first bytes stays valid, also w
 run.json does not change except for its tags, which its checksum does not cover.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -21,7 +21,6 @@ CHECKSUMS = "checksums"
 """The field of events that holds the checksum of each file."""
 
 _CHUNK = 1 << 20
-_RESULTS = "results.jsonl"
 
 
 class Checksum(Struct, frozen=True):
@@ -85,11 +84,16 @@ def read_checksum(fields: JsonValue, name: str) -> Checksum | None:
     return Checksum(lines, size, crc)
 
 
-def changed_files(run: StoredRun, recorded: RecordedChecksums) -> Iterator[str]:
-    """Yield a message for each file that differs from a recorded checksum. Reads every file once."""
+def changed_files(run: StoredRun, recorded: RecordedChecksums, names: Collection[str] | None = None) -> Iterator[str]:
+    """Yield a message for each file that differs from a recorded checksum. Reads every file once.
+
+    `names` limits this to some of the files of lines; run.json is compared always.
+    """
     for seq in recorded.unreadable:
         yield f"events.jsonl was changed after it was written: the checksums of event {seq} cannot be read"
     for name, checksums in recorded.of_files.items():
+        if names is not None and name not in names:
+            continue
         if (mismatch := _first_mismatch(run.folder / name, checksums)) is not None:
             yield _change_message(name, mismatch)
     if recorded.of_record is not None and recorded.of_record != _present_record_checksum(run):
@@ -102,21 +106,6 @@ def _present_record_checksum(run: StoredRun) -> str:
         return record_crc32(decode((run.folder / RUN_FILE).read_bytes()))
     except (ValueError, RecursionError):
         return ""
-
-
-def edit_warnings(run: StoredRun) -> Iterator[str]:
-    """Yield a warning for each file of a run that differs from a recorded checksum.
-
-    Raises StorageError for an event that cannot be read.
-    """
-    for change in changed_files(run, load_checksums(run)):
-        yield f"run {run.run_id}: {change}"
-
-
-def edit_warning_of_results(run: StoredRun, recorded: RecordedChecksums) -> str | None:
-    """Return a warning if results.jsonl differs from a recorded checksum, None if it does not. Reads no other file."""
-    mismatch = _first_mismatch(run.folder / _RESULTS, recorded.of_files[_RESULTS])
-    return None if mismatch is None else f"run {run.run_id}: {_change_message(_RESULTS, mismatch)}"
 
 
 def is_unchanged(run: StoredRun, recorded: RecordedChecksums, name: str) -> bool:

@@ -1,9 +1,9 @@
 """Delete stored runs, and tag runs, which exempts them from pruning."""
 
-import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from agentv.execution.workspaces.folder_trees import remove_tree
 from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.files.segment_writer import remove_segments
 from agentv.storage.records.json_line import decode, pretty
@@ -21,13 +21,15 @@ def remove_run(folder: Path) -> None:
         remove_segments(folder)  # if they cannot be reached, the run stays and can be deleted later
         # Without run.json a folder is not a run: the rest of an interrupted deletion is never listed as one.
         (folder / RUN_FILE).unlink(missing_ok=True)
-        shutil.rmtree(folder)
+        is_removed = remove_tree(folder)
     except StorageError:
         raise
     except OSError as error:
         raise StorageError(f"cannot delete {folder}: {error.strerror or error}") from error
     finally:
         lock.release()
+    if not is_removed:
+        raise StorageError(f"cannot delete {folder}: some of its files cannot be removed")
 
 
 def tag_run(folder: Path, *, add: Sequence[str] = (), remove: Collection[str] = ()) -> tuple[str, ...]:
