@@ -25,6 +25,7 @@ from agentv.engine.running.run import connect_to_cluster, run_plan
 from agentv.engine.running.run_stores import make_store, open_quota
 from agentv.engine.stored.report_tools import SavedReports
 from agentv.engine.stored.team_store import named_quota, named_store, recorded_name, secrets_of_store
+from agentv.execution.forks import ProcessLock
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
@@ -249,7 +250,7 @@ def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
     return run
 
 
-_RUNS_LOCK = threading.Lock()
+_RUNS_LOCK = ProcessLock()
 
 
 def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:

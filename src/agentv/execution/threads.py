@@ -8,12 +8,16 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
+from agentv.execution.forks import ProcessLock, call_in_forks
+
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
-_lock = threading.Lock()
+_lock = ProcessLock()
 _idle: list["_Thread"] = []
 _abandoned: set["_Thread"] = set()
+call_in_forks(_idle.clear)
+call_in_forks(_abandoned.clear)
 
 
 class AbandonedError(TimeoutError):

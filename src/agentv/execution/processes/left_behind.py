@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 from msgspec import Struct
 
-from agentv.execution.processes.live_trees import PROCESS_MARK
+from agentv.execution.processes.live_trees import process_mark
 
 MARK = "AGENTV_COMMAND"
 """The environment variable by which the descendants of a command are found. Its value is `/PROCESS/COMMAND`: the mark
@@ -43,7 +43,7 @@ def temporary_folder(kind: str = "") -> Path:
     If this process is killed, its watcher removes the folder; the watcher starts with the first command.
     """
     suffix = f"{kind}-" if kind else ""
-    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{PROCESS_MARK}-{suffix}"))
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{process_mark()}-{suffix}"))
 
 
 def temporary_folders(mark: str) -> list[Path]:
