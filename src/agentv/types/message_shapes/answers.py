@@ -52,7 +52,7 @@ def read_answer_object(given: object, at: str, advice: str = ANSWER_ADVICE) -> s
     Raises MessageError, which ends with `advice`, if no rule applies or two rules disagree, and for a message that
     cannot be read.
     """
-    value = plain_json(given)
+    value = plain_json(given, at)
     if not isinstance(value, Mapping) or isinstance(value, Message) or is_message(value):
         return read_answer(value, at)
     found = named_answer(value, at, advice)
