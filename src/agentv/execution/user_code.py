@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import CoroutineType, GeneratorType, ModuleType
-from typing import Any, Optional
+from typing import Any, Optional, TypeAlias
 
 import msgspec
 
@@ -158,52 +158,57 @@ async def _in_own_task(awaitable: Awaitable[Any], timeout_s: float | None) -> An
     """Await user code in a task of its own: what it does to its task, such as cancelling it, ends there."""
     loop = asyncio.get_running_loop()
     deadline = Deadline(loop, None if timeout_s is None else loop.time() + timeout_s, _current.get())
+    outcome: asyncio.Future[_Outcome] = loop.create_future()
     token = _current.set(deadline)
     try:
-        task = deadline.task = loop.create_task(_contained(awaitable))
+        task = deadline.task = loop.create_task(_contained(awaitable, outcome))
     finally:
         _current.reset(token)
     try:
         async with deadline.watch():
-            await asyncio.wait((task,))
+            value, error = await outcome
     except TimeoutError:
         raise DeadlineError(f"did not return within {timeout_s:g} s") from await _ended(task)
-    except asyncio.CancelledError as error:
+    except asyncio.CancelledError as cancelled:
         ended = await _ended(task)
         if isinstance(ended, asyncio.CancelledError):  # may have the partial answer
             raise ended from None
-        raise error from None
+        raise cancelled from None
     finally:
         deadline.is_over = True
     if deadline.offence is not None:
         raise RuntimeError(deadline.offence)
-    if task.cancelled():
-        raise StrayCancelError(_STRAY)
-    output, exit_error = task.result()
-    if exit_error is not None:
-        raise exit_error
-    return output
+    if error is None:
+        return value
+    raise error
 
 
-async def _contained(awaitable: Awaitable[Any]) -> tuple[Any, SystemExit | None]:
-    """Return the result of user code, or its SystemExit, which would end the event loop if a task raised it."""
+_Outcome: TypeAlias = tuple[Any, BaseException | None]
+
+
+async def _contained(awaitable: Awaitable[Any], outcome: asyncio.Future[_Outcome]) -> BaseException | None:
+    """Set the outcome of user code: its result or exception. Return the exception instead of raising it."""
+    value, error = None, None
     try:
-        return await awaitable, None
-    except SystemExit as error:
-        return None, error
+        value = await awaitable
+    except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - the caller handles every exception
+        error = raised
+    if not outcome.done():  # nothing else has cancelled this task
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) or (task is not None and task.cancelling()):
+            error = StrayCancelError(_STRAY)
+        outcome.set_result((value, error))
+    return error
 
 
-async def _ended(task: asyncio.Task[Any]) -> BaseException | None:
-    """Cancel a task, and return its exception; a task that does not end in time is abandoned."""
+async def _ended(task: asyncio.Task[BaseException | None]) -> BaseException | None:
+    """Cancel a task, and return the exception of its code; a task that does not end in time is abandoned."""
     task.cancel()
     await asyncio.wait((task,), timeout=CLEANUP_S)
     if not task.done():
         abandon(task)
         return None
-    try:
-        return task.exception()
-    except asyncio.CancelledError as error:
-        return error
+    return None if task.cancelled() else task.result()
 
 
 def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
