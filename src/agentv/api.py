@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.criteria.runner import EvaluationRunner, as_config, as_input
 from agentv.engine.planning.given import GivenArguments, GivenEvaluator, JudgeLike, Source, TargetLike, load_given
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
@@ -201,11 +201,7 @@ async def run_evaluation(
         result = await run_evaluation(EvaluationInput("Wait, please.", criteria), config)
         assert result.overall_score == 1.0
     """
-    given = EvaluationInput.from_dict(input) if isinstance(input, Mapping) else input
-    settings = EvaluationRunConfig.from_dict(config) if isinstance(config, Mapping) else config
-    for value, argument, kind in ((given, "input", EvaluationInput), (settings, "config", EvaluationRunConfig)):
-        if not isinstance(value, kind):
-            raise ConfigError(f"`{argument}` must be an {kind.__name__} or a dict with its keys, not {value!r:.80}")
+    given, settings = as_input(input), as_config(config)
     if store is None and name is None:
         return await _runner_of(settings).run(given)
     if store != "runs":

@@ -18,7 +18,7 @@ import msgspec
 from agentv.execution.threads import AbandonedError, abandon, call_in_thread
 from agentv.types.errors import PluginError, nearest
 
-CLEANUP_S = 6.0
+CLEANUP_S = 10.0
 """Seconds for which a cancelled coroutine may go on. Ending a command and its children takes up to five."""
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentv.types.errors import MessageError, ProviderError, nearest
 from agentv.types.failures import Failure
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.message_shapes.answers import (
     ANSWER_ADVICE,
     ANSWER_KEYS,
@@ -104,7 +104,7 @@ def _check_agreement(value: Mapping[str, object], text: str) -> None:
     """Raise MessageError if a response has another answer than `text` under a key that many programs use."""
     others = [key for key in TEXT_KEYS if key != "text" and isinstance(value.get(key), str) and value[key] != text]
     if others:
-        keys, listed = " and ".join(map(repr, others)), ", ".join(map(repr, value))
+        keys, listed = " and ".join(map(repr, others)), listed_keys(value)
         what = f"has another answer under {keys} than under its own keys; its keys: {listed}"
         raise MessageError("the response", what, "return the answer once, under `text` or `output_messages`")
 

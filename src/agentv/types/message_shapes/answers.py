@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from agentv.types.errors import MessageError
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.message_shapes.chat import CALL_KEYS, CONTENT_KEYS
 from agentv.types.message_shapes.fields import ROLE_NAMES, read_content
 from agentv.types.message_shapes.google import content_of
@@ -58,7 +58,7 @@ def read_answer_object(given: object, at: str, advice: str = ANSWER_ADVICE) -> s
     found = named_answer(value, at, advice)
     calls = {key: value[key] for key in CALL_KEYS if value.get(key)}
     if found is None and not calls:
-        raise MessageError(at, f"holds no answer; its keys: {_listed(value)}", advice)
+        raise MessageError(at, f"holds no answer; its keys: {listed_keys(value)}", advice)
     if found is not None and found.key in MESSAGES_KEYS:
         return _last_answer(value[found.key], f"{at}.{found.key}")
     if calls or found is None or found.key in (*CONTENT_KEYS, "parts"):
@@ -79,7 +79,7 @@ def named_answer(value: JsonObject, at: str, advice: str = ANSWER_ADVICE) -> Nam
         found = [each for each in found if each != NamedAnswer("text", "")]
     if len({each.text for each in found}) > 1:
         keys = " and ".join(repr(each.key) for each in found)
-        raise MessageError(at, f"has several answers that differ, under {keys}; its keys: {_listed(value)}", advice)
+        raise MessageError(at, f"has several answers that differ, under {keys}; its keys: {listed_keys(value)}", advice)
     return found[0] if found else None
 
 
@@ -142,7 +142,3 @@ def _last_answer(given: JsonValue | Sequence[object], at: str) -> Message:
     last = next((each for each in reversed(answers) if content_text(each.content)), answers[-1])
     calls = tuple(call for each in answers for call in each.tool_calls)
     return Message(last.role, last.content, name=last.name, tool_calls=calls, timestamp=last.timestamp)
-
-
-def _listed(value: JsonObject) -> str:
-    return ", ".join(map(repr, value)) or "none"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from agentv.types.errors import MessageError
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.message_shapes.chat import ADVICE, CONTENT_KEYS, read_chat, read_ui_message
 from agentv.types.message_shapes.fields import REASONING_PARTS
 from agentv.types.message_shapes.google import content_of, read_content
@@ -71,7 +71,7 @@ def _read(value: JsonObject, at: str) -> tuple[Message, ...]:
     if is_item(value):
         return (read_item(value, at),)
     if "role" not in value:
-        keys = ", ".join(map(repr, value)) or "none"
+        keys = listed_keys(value)
         raise MessageError(at, f"has no role; its keys: {keys}", _SHAPES_ADVICE)
     return read_ui_message(value, at) if value.get("parts") is not None else (read_chat(value, at),)
 
