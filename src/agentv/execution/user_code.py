@@ -193,11 +193,15 @@ async def _contained(awaitable: Awaitable[Any], outcome: asyncio.Future[_Outcome
         value = await awaitable
     except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - the caller handles every exception
         error = raised
-    if not outcome.done():  # nothing else has cancelled this task
-        task = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) or (task is not None and task.cancelling()):
-            error = StrayCancelError(_STRAY)
-        outcome.set_result((value, error))
+    task = asyncio.current_task()
+    if error is None and task is not None and task.cancelling():
+        try:
+            await asyncio.sleep(0)  # raises if the code cancelled its task and returned before that took effect
+        except asyncio.CancelledError as raised:
+            error = raised
+    if not outcome.done():  # agentv has not cancelled this task
+        is_stray = isinstance(error, asyncio.CancelledError)
+        outcome.set_result((value, StrayCancelError(_STRAY) if is_stray else error))
     return error
 
 
