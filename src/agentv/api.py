@@ -9,13 +9,13 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.runner import EvaluationRunner
+from agentv.engine.criteria.runner import EvaluationRunner, as_config, as_input
 from agentv.engine.planning.given import GivenArguments, GivenEvaluator, JudgeLike, Source, TargetLike, load_given
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
@@ -25,6 +25,8 @@ from agentv.engine.running.run import connect_to_cluster, run_plan
 from agentv.engine.running.run_stores import make_store, open_quota
 from agentv.engine.stored.report_tools import SavedReports
 from agentv.engine.stored.team_store import named_quota, named_store, recorded_name, secrets_of_store
+from agentv.execution.forks import ProcessLock
+from agentv.execution.loops import guarded_loop, run_in_own_loop
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
@@ -199,11 +201,7 @@ async def run_evaluation(
         result = await run_evaluation(EvaluationInput("Wait, please.", criteria), config)
         assert result.overall_score == 1.0
     """
-    given = EvaluationInput.from_dict(input) if isinstance(input, Mapping) else input
-    settings = EvaluationRunConfig.from_dict(config) if isinstance(config, Mapping) else config
-    for value, argument, kind in ((given, "input", EvaluationInput), (settings, "config", EvaluationRunConfig)):
-        if not isinstance(value, kind):
-            raise ConfigError(f"`{argument}` must be an {kind.__name__} or a dict with its keys, not {value!r:.80}")
+    given, settings = as_input(input), as_config(config)
     if store is None and name is None:
         return await _runner_of(settings).run(given)
     if store != "runs":
@@ -249,7 +247,7 @@ def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
     return run
 
 
-_RUNS_LOCK = threading.Lock()
+_RUNS_LOCK = ProcessLock()
 
 
 def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:
@@ -307,14 +305,19 @@ def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
     else:
         is_in_loop = True
     if not is_in_loop:
-        return asyncio.run(work)  # outside of the handler, so that an error of `work` has no context
-    runner = asyncio.Runner()
+        return run_in_own_loop(work)  # outside of the handler, so that an error of `work` has no context
+    runner = asyncio.Runner(loop_factory=guarded_loop)
     outcome: list[T | BaseException] = []
+    tasks: list[asyncio.Task[Any]] = []
+
+    async def cancellable() -> T:
+        tasks.append(cast(asyncio.Task[Any], asyncio.current_task()))
+        return await work
 
     def run() -> None:
         with runner:
             try:
-                outcome.append(runner.run(work))
+                outcome.append(runner.run(cancellable()))
             except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
                 outcome.append(error)
 
@@ -323,15 +326,9 @@ def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
     try:
         thread.join()
     except KeyboardInterrupt:
-        loop = runner.get_loop()
-        loop.call_soon_threadsafe(_cancel_all, loop)
+        runner.get_loop().call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
         thread.join()
         raise
     if isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0]
-
-
-def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    for task in asyncio.all_tasks(loop):
-        task.cancel()

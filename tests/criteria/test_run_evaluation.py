@@ -439,3 +439,38 @@ def test_judge_given_as_a_target_is_in_the_snapshot_with_redacted_key() -> None:
     assert "sk-quite-secret-value" not in json.dumps(snapshot)
     again = EvaluationRunConfig.from_dict(json.loads(json.dumps(snapshot)))
     assert run_evaluation_sync(result.input_snapshot, again).result("short").value == 0.5
+
+
+def test_a_runner_takes_dicts_as_run_evaluation_does() -> None:
+    runner = EvaluationRunner({"evaluators": [PLEASE]})
+    assert asyncio.run(runner.run({"response": "Wait, please."})).overall_score == 1.0
+    with pytest.raises(ConfigError, match="`input` must be an EvaluationInput or a dict with its keys, not 'please'"):
+        asyncio.run(runner.run("please"))  # type: ignore[arg-type] # what a user may write
+    with pytest.raises(ConfigError, match="`config` must be an EvaluationRunConfig or a dict with its keys, not 7"):
+        EvaluationRunner(7)  # type: ignore[arg-type] # as above
+
+
+@pytest.mark.parametrize("returned", [{"text": "4"}, "4", None, 7], ids=repr)
+def test_a_judge_that_returns_no_response_is_an_error(returned: object) -> None:
+    class Odd:
+        kind = "odd"
+
+        async def invoke(self, _request: object) -> object:
+            return returned
+
+    result = judged("please", [{"type": "llm_judge", "name": "polite"}], judge=Odd())
+    (error,) = result.run_errors
+    name = type(returned).__name__
+    assert f"the provider returned a value of type {name}; it must return a ProviderResponse" in error.message
+
+
+@pytest.mark.parametrize("moment", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"])
+def test_a_time_beyond_the_years_of_utc_is_refused(moment: str) -> None:
+    with pytest.raises(EvalFileError, match="timestamp"):
+        judged("please", [PLEASE], timestamp=moment)
+
+
+def test_a_long_key_does_not_fill_the_message() -> None:
+    with pytest.raises(EvalFileError, match="its keys: 'kkkk") as caught:
+        judged({"k" * 10**6: 1}, [PLEASE])  # type: ignore[arg-type] # what a user may write
+    assert len(str(caught.value)) < 1_000

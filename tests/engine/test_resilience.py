@@ -121,3 +121,24 @@ def test_whatever_goes_wrong_in_a_try_gives_its_turn_back(provider: Provider) ->
         return limiter.in_flight
 
     assert asyncio.run(run()) == 0
+
+
+class OddAnswers:
+    """A provider that returns something else than a ProviderResponse."""
+
+    kind = "odd"
+
+    def __init__(self, returned: object) -> None:
+        self.returned = returned
+
+    async def invoke(self, request: ProviderRequest) -> ProviderResponse:  # noqa: ARG002 - the protocol's
+        return cast(ProviderResponse, self.returned)
+
+
+@pytest.mark.parametrize("returned", [{"text": "4"}, None, 4], ids=repr)
+def test_a_provider_that_returns_no_response_is_an_error(returned: object, tmp_path: Path) -> None:
+    case = EvalCase("a", (Message("user", "hi"),))
+    has = EvaluatorConfig("any", "length", {"min": 1})
+    (row,) = evaluate([case], target=OddAnswers(returned), evaluators=[has], folder=tmp_path).results
+    assert row.error is not None
+    assert (row.error.kind, "must return a ProviderResponse" in row.error.message) == ("unexpected_shape", True)

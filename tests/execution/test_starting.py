@@ -15,7 +15,7 @@ import pytest
 from tests.support.hostile import Family, hostile
 from tests.support.own_process import in_own_process
 
-from agentv.execution.processes.live_trees import LIVE, PROCESS_MARK, STARTING
+from agentv.execution.processes.live_trees import LIVE, STARTING, process_mark
 from agentv.execution.processes.process import Command, Outcome, run_process
 
 PATIENCE_S = 30.0
@@ -39,7 +39,7 @@ class Gate:
         if argv[0] == self._program:
             self.reached.set()
             assert self._opened.wait(PATIENCE_S)
-        if argv[-1] != PROCESS_MARK:  # that is the watcher
+        if argv[-1] != process_mark():  # that is the watcher
             self.started.append(argv)
         return self._popen(argv, **options)
 

@@ -78,3 +78,50 @@ def test_a_command_runs_where_no_watcher_can_be_started() -> None:
         (sys.executable, "-c", without, "test -n x"), capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stderr
+
+
+FORKS = """
+import os
+import signal
+import threading
+
+def main_of(script):
+    asyncio.run(run_process(Command(shell=script), timeout_s=None))
+
+own = temporary_folder("work")
+threading.Thread(target=main_of, args=(sys.argv[1],), daemon=True).start()
+while not LIVE:
+    pass
+child = os.fork()
+if child == 0:
+    of_child = temporary_folder("work")
+    threading.Thread(target=main_of, args=(sys.argv[2],), daemon=True).start()
+    while not LIVE:
+        pass
+    print(of_child, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+os.waitpid(child, 0)
+print(own, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_killed_fork_takes_nothing_of_its_parent_with_it(tmp_path: Path) -> None:
+    of_parent, of_child = f"1{os.getpid()}", f"2{os.getpid()}"
+    imports = RUNS_COMMANDS.partition("async def")[0] + "from agentv.execution.processes.live_trees import LIVE\n"
+    scripts = (f"sleep 600.{of_parent}", f"sleep 600.{of_child}")
+    with subprocess.Popen(
+        (sys.executable, "-W", "ignore", "-c", imports + FORKS, *scripts),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:
+        assert process.stdout is not None
+        folder_of_child, folder = (Path(process.stdout.readline().strip()) for _ in range(2))
+        assert until(lambda: not running(f"600.{of_child}") and not folder_of_child.exists())
+        is_left = (bool(running(f"600.{of_parent}")), folder.exists())
+        process.send_signal(signal.SIGKILL)
+    assert is_left == (True, True)
+    assert until(lambda: not running(f"600.{of_parent}") and not folder.exists())

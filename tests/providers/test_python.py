@@ -2,15 +2,18 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 from tests.support.asking import ask, failure_of, make_request, make_target
 
-from agentv.providers.local.python import PythonSettings
+from agentv.providers.local.python import JudgeFunction, PythonSettings
 from agentv.types.errors import PluginError, ProviderError
 from agentv.types.failures import Failure
-from agentv.types.messages import Message, ToolCall
+from agentv.types.messages import Message, ToolCall, TraceEvent
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.usage import Usage
 
@@ -213,3 +216,116 @@ def test_the_naive_call_of_a_function_that_hangs_holds_up_everything() -> None:
     asyncio.run(naive())  # half a second, and no time-out was noticed
 
     assert not release.is_set()
+
+
+class Node(Struct):
+    """An object of a framework that refers back to two others."""
+
+    role: str
+    content: str
+    before: "Node | None" = None
+    after: "Node | None" = None
+
+
+def linked_nodes() -> Node:
+    nodes = [Node("assistant", f"answer {number}") for number in range(200)]
+    for before, after in pairwise(nodes):
+        before.after, after.before = after, before
+    return nodes[50]
+
+
+def doubled(levels: int) -> object:
+    value: object = ["x"]
+    for _ in range(levels):
+        value = [value, value]
+    return value
+
+
+def chain(levels: int) -> object:
+    value: object = "x"
+    for _ in range(levels):
+        value = {"in": value}
+    return value
+
+
+class Loops(Struct):
+    """An object that refers to itself twice."""
+
+    role: str = "assistant"
+    content: str = "Paris"
+    parent: "Loops | None" = None
+    owner: "Loops | None" = None
+
+
+def looping() -> Loops:
+    found = Loops()
+    found.parent = found.owner = found
+    return found
+
+
+def message_with(value: object) -> Message:
+    return Message("assistant", "Paris", metadata={"value": value})  # type: ignore[dict-item] # what a user may write
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        looping(),
+        [looping(), looping()],
+        {"output_messages": [looping()]},
+        ProviderResponse("Paris", output_messages=(message_with(looping()),)),
+        ProviderResponse("Paris", metadata={"run": looping()}),  # type: ignore[dict-item] # what a user may write
+        {"text": "Paris", "trace": [TraceEvent("tool_call", input=looping())]},  # type: ignore[arg-type] # as above
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_objects_that_refer_back_are_read_once(returned: object) -> None:
+    assert answer_of(lambda _: returned).text == "Paris"
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (linked_nodes(), "the result.after.after"),
+        ([{"role": "assistant", "content": "x", "metadata": doubled(100)}], "output_messages[0].metadata[0][0]"),
+        ([message_with(doubled(60))], "output_messages[0].metadata.value[0]"),
+        (ProviderResponse("x", output_messages=(message_with(doubled(99)),)), "output_messages[0].metadata.value[0]"),
+        ({"text": "x", "tool_calls": [{"tool": "t", "input": doubled(50)}]}, "tool_calls[0].input[0]"),
+        ([{"role": "assistant", "content": "x", "metadata": list(range(100_000))}], "output_messages[0].metadata[99"),
+        ([message_with(chain(101))], "output_messages[0].metadata.value.in.in"),
+    ],
+    ids=range(7),
+)
+def test_objects_that_are_too_large_are_refused_with_the_place(returned: object, message: str) -> None:
+    failure = why_not(lambda _: returned)
+    assert failure.kind == "unexpected_shape"
+    assert f"cannot be read: {message}" in failure.message
+    assert len(failure.message) < 1_000
+
+
+def test_a_result_that_takes_too_long_to_read_is_a_timeout() -> None:
+    class Slow:
+        def __getattr__(self, name: str) -> object:
+            raise AttributeError(name)
+
+        @property
+        def messages(self) -> object:
+            threading.Event().wait(5)
+            return []
+
+    async def coroutine(_: ProviderRequest) -> object:
+        return Slow()
+
+    for function in (lambda _: Slow(), coroutine):
+        target = replace(make_target("python", PythonSettings(function)), timeout_s=0.2)
+        assert failure_of(target).kind == "target_timeout"
+
+
+def test_the_verdict_of_a_judge_that_is_too_large_is_refused() -> None:
+    loop: dict[str, object] = {}
+    loop["loop"] = loop
+    for verdict in ({"score": 1, "of": doubled(100)}, loop):
+        judge = JudgeFunction(make_target("python", PythonSettings(lambda _, returned=verdict: returned)), None)
+        with pytest.raises(ProviderError) as caught:
+            asyncio.run(judge.invoke(make_request()))
+        assert caught.value.failure.kind == "unexpected_shape"

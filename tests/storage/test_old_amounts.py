@@ -1,6 +1,7 @@
-"""Costs and token counts of an older version, which stored any number: those that cannot be one are read as unknown."""
+"""Amounts, durations and times of older versions and other programs, which cannot be one, in stored runs."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from agentv import EvalCase, EvaluatorConfig, evaluate
 from agentv.cli.main import agentv
 from agentv.storage.records.decode import ANSWERS, RESULTS
+from agentv.types.errors import AgentvError
+from agentv.types.messages import Message, ToolCall
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.usage import Usage
 
@@ -66,3 +69,57 @@ def test_reports_of_a_stored_run_do_not_add_it(run: Path, cost: Any, capsys: pyt
     for command in (["show", run.name], ["compare", run.name, run.name], ["trend"]):
         agentv.main(command, standalone_mode=False)
     assert "-" in capsys.readouterr().out
+
+
+def answered_with_a_call(_request: ProviderRequest) -> ProviderResponse:
+    message = Message("assistant", "said", tool_calls=(ToolCall("look", {"a": 1}, duration_ms=5.0),))
+    return ProviderResponse("said", output_messages=(message,))
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+IMPOSSIBLE: dict[str, tuple[str, tuple[str | int, ...], Any]] = {
+    "a time after 9999": ("results.jsonl", ("timestamp",), "9999-12-31T23:59:59-23:59"),
+    "a time before 1": ("results.jsonl", ("timestamp",), "0001-01-01T00:00:00+23:59"),
+    "a start before 1": ("answers.jsonl", ("started_at",), "0001-01-01T00:00:00+23:59"),
+    "a run before 1": ("run.json", ("created_at",), "0001-01-01T00:00:00+23:59"),
+    "a duration of 308 digits": ("results.jsonl", ("duration_ms",), 1e308),
+    "a duration of 400 digits": ("results.jsonl", ("duration_ms",), 10**400),
+    "an evaluator's duration": ("results.jsonl", ("evaluator_results", 0, "duration_ms"), -(10**400)),
+    "a wait": ("answers.jsonl", ("calls", 0, "wait_ms"), 10**400),
+    "a duration of a tool": ("answers.jsonl", ("output_messages", 0, "tool_calls", 0, "duration_ms"), 10**400),
+    "a deep input of a tool": ("answers.jsonl", ("output_messages", 0, "tool_calls", 0, "input"), deep(700)),
+}
+
+
+@pytest.mark.parametrize(("name", "path", "value"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_commands_read_impossible_values(
+    name: str, path: tuple[str | int, ...], value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cases = [EvalCase(each, "hi", expected_outcome="x") for each in ("a", "b")]
+    has = EvaluatorConfig("has", "contains", {"value": "said"})
+    folders = [
+        Path(str(evaluate(cases, task=answered_with_a_call, evaluators=[has], folder=tmp_path / ".agentv").folder))
+        for _ in range(2)
+    ]
+    whole = json.loads((folders[0] / name).read_text()) if name == "run.json" else lines(folders[0], name)[0]
+    rest = [] if name == "run.json" else lines(folders[0], name)[1:]
+    holder: Any = whole
+    for key in path[:-1]:
+        holder = holder[key]
+    assert path[-1] in holder
+    holder[path[-1]] = value
+    (folders[0] / name).write_text("".join(json.dumps(line) + "\n" for line in (whole, *rest)))
+    ids = [folder.name for folder in folders]
+    reports = [["report", ids[0], "--format", kind] for kind in ("html", "md", "junit.xml", "csv", "json")]
+    trace = ["report", ids[0], "--format", "yaml", "--include-trace"]
+    shows = [["show", ids[0]], ["show", ids[0], "a"], ["show", ids[0], "--json"]]
+    for command in (*shows, *reports, trace, ["compare", *ids], ["trend"], ["runs", "list"]):
+        with suppress(AgentvError):  # a clear error is as good
+            agentv.main(command, standalone_mode=False)

@@ -17,7 +17,7 @@ import pytest
 from tests.support.opened import counted_opens
 from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
-from agentv.execution.processes.live_trees import PROCESS_MARK
+from agentv.execution.processes.live_trees import process_mark
 from agentv.storage.records.json_line import decode
 from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.stored import open_run
@@ -314,6 +314,6 @@ def test_a_failed_sync_that_no_write_met_is_raised_at_the_end(runs: Path) -> Non
 def test_the_lock_file_names_its_holder_and_is_empty_afterwards(runs: Path) -> None:
     store = RunFolder(runs, "r", clock=at_noon)
     lock = runs / "r" / "lock"
-    assert decode(lock.read_bytes()) == {"pid": os.getpid(), "host": socket.gethostname(), "mark": PROCESS_MARK}
+    assert decode(lock.read_bytes()) == {"pid": os.getpid(), "host": socket.gethostname(), "mark": process_mark()}
     store.close("finished")
     assert lock.read_bytes() == b""

@@ -33,7 +33,7 @@ counts = st.integers(0, 10**6)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 units = st.floats(0, 1)
 costs = st.floats(0, 1e9)
-milliseconds = numbers.map(lambda value: round(value, 3))
+milliseconds = st.floats(min_value=0, max_value=10**12).map(lambda value: round(value, 3))
 moments = st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - the strategy adds it
 
 

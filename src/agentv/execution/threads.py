@@ -8,16 +8,29 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
+from agentv.execution.forks import ProcessLock, call_in_forks
+
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
-_lock = threading.Lock()
+_lock = ProcessLock()
 _idle: list["_Thread"] = []
-_abandoned: set["_Thread"] = set()
+_abandoned: set[object] = set()
+"""Threads and tasks; a task is referred to by nothing else."""
+call_in_forks(_idle.clear)
+call_in_forks(_abandoned.clear)
 
 
 class AbandonedError(TimeoutError):
     """A call did not return in time; its thread still runs."""
+
+
+def abandon(task: asyncio.Task[object]) -> None:
+    """Abandon a task that ignores its cancellation: `asyncio.run` does not wait for it at its end."""
+    asyncio._unregister_task(task)  # noqa: SLF001 - documented for event loops of others
+    task._log_destroy_pending = False  # type: ignore[attr-defined] # noqa: SLF001 - as `asyncio.gather` does
+    _abandoned.add(task)
+    task.add_done_callback(_abandoned.discard)
 
 
 def abandoned_calls() -> int:

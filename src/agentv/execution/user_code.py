@@ -6,21 +6,27 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from types import CoroutineType, GeneratorType, ModuleType, coroutine
-from typing import Any, Optional
+from types import CoroutineType, GeneratorType, ModuleType
+from typing import Any, Optional, TypeAlias
 
 import msgspec
 
-from agentv.execution.threads import AbandonedError, call_in_thread
+from agentv.execution.threads import AbandonedError, abandon, call_in_thread
 from agentv.types.errors import PluginError, nearest
+
+CLEANUP_S = 10.0
+"""Seconds for which a cancelled coroutine may go on. Ending a command and its children takes up to five."""
 
 
 class DeadlineError(TimeoutError):
     """The code did not return in time. A TimeoutError raised by the code itself is passed on unchanged."""
+
+
+_STRAY = "the code cancelled itself (a CancelledError without a cancellation by agentv)"
 
 
 class StrayCancelError(RuntimeError):
@@ -30,7 +36,7 @@ class StrayCancelError(RuntimeError):
 class Deadline(msgspec.Struct, eq=False):
     """The deadline of a call. Time spent in `off_the_clock` does not count.
 
-    `watch` makes the timer when the coroutine is first suspended: no timer can end a coroutine that never suspends.
+    No timer can end a coroutine that never suspends.
     """
 
     _loop: asyncio.AbstractEventLoop
@@ -41,6 +47,9 @@ class Deadline(msgspec.Struct, eq=False):
     timer: asyncio.Timeout | None = None
     is_over: bool = False
     """True when the call has ended: a task it left running can no longer change the deadline."""
+    task: asyncio.Task[Any] | None = None
+    offence: str | None = None
+    """What the code did that only agentv may do."""
 
     def watch(self) -> asyncio.Timeout:
         """Make and return the timer, which the caller enters."""
@@ -77,6 +86,22 @@ class Deadline(msgspec.Struct, eq=False):
 _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
+def is_user_code() -> bool:
+    """Return True in a coroutine of user code, in what it calls, and in tasks that it started."""
+    return _current.get() is not None
+
+
+def end_user_code(offence: str) -> bool:
+    """Cancel the coroutine of user code that calls this; its error is `offence`. Return False outside of user code."""
+    deadline = _current.get()
+    if deadline is None:
+        return False
+    if deadline.task is not None and not deadline.is_over:
+        deadline.offence = offence
+        deadline.task.cancel()
+    return True
+
+
 @contextmanager
 def off_the_clock() -> Iterator[None]:
     """Exclude the time spent in this block, such as a wait for a permit, from the deadlines of all enclosing calls."""
@@ -94,11 +119,11 @@ def off_the_clock() -> Iterator[None]:
 async def call_user_code(
     function: Callable[..., Any], *args: object, timeout_s: float | None, inline: bool = False
 ) -> Any:
-    """Call `function` and return its result, awaited if it is awaitable.
+    """Call `function` and return its result, awaited in a task of its own if it is awaitable.
 
-    A plain function runs in a thread, which is abandoned at the deadline; `inline` is for functions that return at
-    once. Raises DeadlineError after `timeout_s` (None: only the deadlines of enclosing calls apply), StrayCancelError,
-    and any exception of the code.
+    A plain function runs in a thread, which is abandoned at the deadline; so is a coroutine that goes on for
+    `CLEANUP_S` after its cancellation. `inline` is for functions that return at once. Raises DeadlineError after
+    `timeout_s` (None: only the deadlines of enclosing calls apply), StrayCancelError, and any exception of the code.
     """
     try:
         if inline or inspect.iscoroutinefunction(function):
@@ -107,21 +132,7 @@ async def call_user_code(
             output = await call_in_thread(function, *args, timeout_s=timeout_s)
         if not _is_awaitable(output):
             return output
-        if timeout_s is None:
-            return await output
-        loop = asyncio.get_running_loop()
-        deadline = Deadline(loop, loop.time() + timeout_s, _current.get())
-        token = _current.set(deadline)
-        try:
-            steps = output.__await__()
-            try:
-                waits_for = next(steps)
-            except StopIteration as stop:
-                return stop.value
-            return await _watched(deadline, _resumed(steps, waits_for), timeout_s)
-        finally:
-            deadline.is_over = True
-            _current.reset(token)
+        return await _in_own_task(output, timeout_s)
     except AbandonedError as error:
         raise DeadlineError(f"did not return within {timeout_s:g} s") from error
     except asyncio.CancelledError as error:
@@ -133,7 +144,7 @@ def check_stray_cancel(error: asyncio.CancelledError) -> None:
     """Raise StrayCancelError unless the current task, in which `error` was raised, was cancelled."""
     task = asyncio.current_task()
     if task is None or not task.cancelling():
-        raise StrayCancelError("the code cancelled itself (it raised CancelledError)") from error
+        raise StrayCancelError(_STRAY) from error
 
 
 def _is_awaitable(output: object) -> bool:
@@ -143,29 +154,65 @@ def _is_awaitable(output: object) -> bool:
     return (hasattr(output, "__await__") or isinstance(output, GeneratorType)) and inspect.isawaitable(output)
 
 
-async def _watched(deadline: Deadline, rest: Awaitable[Any], timeout_s: float) -> Any:
-    timer = deadline.watch()
+async def _in_own_task(awaitable: Awaitable[Any], timeout_s: float | None) -> Any:
+    """Await user code in a task of its own: what it does to its task, such as cancelling it, ends there."""
+    loop = asyncio.get_running_loop()
+    deadline = Deadline(loop, None if timeout_s is None else loop.time() + timeout_s, _current.get())
+    outcome: asyncio.Future[_Outcome] = loop.create_future()
+    token = _current.set(deadline)
     try:
-        async with timer:
-            return await rest
-    except TimeoutError as error:
-        if timer.expired():
-            raise DeadlineError(f"did not return within {timeout_s:g} s") from error
-        raise
+        task = deadline.task = loop.create_task(_contained(awaitable, outcome))
+    finally:
+        _current.reset(token)
+    try:
+        async with deadline.watch():
+            value, error = await outcome
+    except TimeoutError:
+        raise DeadlineError(f"did not return within {timeout_s:g} s") from await _ended(task)
+    except asyncio.CancelledError as cancelled:
+        ended = await _ended(task)
+        if isinstance(ended, asyncio.CancelledError):  # may have the partial answer
+            raise ended from None
+        raise cancelled from None
+    finally:
+        deadline.is_over = True
+    if deadline.offence is not None:
+        raise RuntimeError(deadline.offence)
+    if error is None:
+        return value
+    raise error
 
 
-@coroutine
-def _resumed(steps: Generator[Any, Any, Any], waits_for: object) -> Generator[Any, Any, Any]:
-    """Continue a coroutine whose first step awaits `waits_for`."""
+_Outcome: TypeAlias = tuple[Any, BaseException | None]
+
+
+async def _contained(awaitable: Awaitable[Any], outcome: asyncio.Future[_Outcome]) -> BaseException | None:
+    """Set the outcome of user code: its result or exception. Return the exception instead of raising it."""
+    value, error = None, None
     try:
-        yield waits_for
-    except BaseException as error:  # noqa: BLE001 - the coroutine handles every exception
+        value = await awaitable
+    except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - the caller handles every exception
+        error = raised
+    task = asyncio.current_task()
+    if error is None and task is not None and task.cancelling():
         try:
-            waits_for = steps.throw(error)
-        except StopIteration as stop:
-            return stop.value
-        return (yield from _resumed(steps, waits_for))
-    return (yield from steps)
+            await asyncio.sleep(0)  # raises if the code cancelled its task and returned before that took effect
+        except asyncio.CancelledError as raised:
+            error = raised
+    if not outcome.done():  # agentv has not cancelled this task
+        is_stray = isinstance(error, asyncio.CancelledError)
+        outcome.set_result((value, StrayCancelError(_STRAY) if is_stray else error))
+    return error
+
+
+async def _ended(task: asyncio.Task[BaseException | None]) -> BaseException | None:
+    """Cancel a task, and return the exception of its code; a task that does not end in time is abandoned."""
+    task.cancel()
+    await asyncio.wait((task,), timeout=CLEANUP_S)
+    if not task.done():
+        abandon(task)
+        return None
+    return None if task.cancelled() else task.result()
 
 
 def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:

@@ -1,6 +1,5 @@
 """The run of a pytest session. A case is run when a test requests the rows of the case, that is, its results."""
 
-import asyncio
 import os
 import random
 from collections import Counter
@@ -25,6 +24,7 @@ from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.requested_rows import RequestedRows
 from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import make_store
+from agentv.execution.loops import run_in_own_loop
 from agentv.execution.user_code import described
 from agentv.loading.files.places import find_home, find_repository_root
 from agentv.providers.local.python import PythonProvider, PythonSettings
@@ -310,7 +310,7 @@ class SessionRun:
             work = run_plan(
                 plan, store=store, observers=(), clock=clock, rng=rng, stop=self._stop, requested=self._requested
             )
-            self._report.set_result(asyncio.run(work))
+            self._report.set_result(run_in_own_loop(work))
         except BaseException as error:  # noqa: BLE001 - handed on to the thread that waits for the report
             self._report.set_exception(error)
         finally:  # `fail` does nothing if the run began

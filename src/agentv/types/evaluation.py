@@ -16,7 +16,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
-from agentv.types.records.fields import TOLERANCE, StoredScore, always
+from agentv.types.records.fields import TOLERANCE, StoredDuration, StoredScore, always
 from agentv.types.structs import CamelKeywords
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import StoredCost, Usage
@@ -209,7 +209,7 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     results: tuple[EvaluationResult, ...] = ()
     evaluator_provider_request: JsonObject | None = None
     judge_calls: tuple[JudgeCall, ...] = ()
-    duration_ms: float | None = None
+    duration_ms: StoredDuration | None = None
     usage: Usage | None = None
     cost_usd: StoredCost | None = None
     evaluator_results: "tuple[EvaluatorResult, ...]" = ()

@@ -1,8 +1,9 @@
 """JSON in Python: one type for data of unknown shape, and the spelling of keys."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -27,6 +28,22 @@ def camel_case(name: str) -> str:
 def snake_case(name: str) -> str:
     """Return `maxRetries` as `max_retries`."""
     return _UPPER.sub(lambda match: "_" + match[1].lower(), name)
+
+
+def listed_keys(value: Iterable[object]) -> str:
+    """Return the keys of an object as text for a message, shortened if they are many or long."""
+    keys = [_shortened(key) for key in islice(value, _LISTED_KEYS)]
+    more = "" if len(keys) < _LISTED_KEYS else ", …"
+    return f"{', '.join(keys)}{more}" or "none"
+
+
+_LISTED_KEYS = 50
+_KEY_CHARACTERS = 100
+
+
+def _shortened(key: object) -> str:
+    text = repr(key)
+    return text if len(text) <= _KEY_CHARACTERS else f"{text[:_KEY_CHARACTERS]}…"
 
 
 def objects_of(value: JsonValue) -> list[JsonObject]:

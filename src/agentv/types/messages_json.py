@@ -22,6 +22,7 @@ from agentv.types.messages import (
     TraceEventType,
     TraceSummary,
 )
+from agentv.types.records.fields import known_duration
 
 
 def compact_json(value: JsonValue) -> str:
@@ -180,12 +181,8 @@ def _tool_call_from_json(value: JsonValue) -> ToolCall:
         output=value.get("output"),
         id=_optional_text(value.get("id")),
         timestamp=_optional_text(value.get("timestamp")),
-        duration_ms=_optional_number(value.get("duration_ms")),
+        duration_ms=known_duration(value.get("duration_ms")),
     )
-
-
-def _optional_number(value: JsonValue) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _content_from_json(value: JsonValue) -> Content | None:

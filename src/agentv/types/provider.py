@@ -12,7 +12,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
 from agentv.types.messages_json import content_text
-from agentv.types.records.fields import always
+from agentv.types.records.fields import StoredDuration, always
 from agentv.types.usage import COST_NOTE, MAX_COST_USD, USAGE_NOTE, StoredCost, Usage, known_cost, known_usage
 
 TRACE_NOTE = "its responses have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
@@ -69,8 +69,8 @@ class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     kind: str
     status: int | None = None
     started_at: datetime
-    wait_ms: float = always(0.0)
-    duration_ms: float = always(0.0)
+    wait_ms: StoredDuration = always(0.0)
+    duration_ms: StoredDuration = always(0.0)
     request_id: str | None = None
     usage: Usage | None = None
     cost_usd: StoredCost | None = None

@@ -1,6 +1,9 @@
 """Criteria judgements are stored in the team database."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -132,3 +135,34 @@ RESULT = AggregatedEvaluationResult(1.0, (), 1, 1, datetime(2026, 1, 31, tzinfo=
 def kept_url() -> str:
     """Return one database for all examples of a property."""
     return upgraded_database()
+
+
+FORKS = """
+import os, sys
+from agentv import EvaluationRunConfig, run_evaluation_sync
+
+config = EvaluationRunConfig(
+    evaluators=[{"type": "contains", "value": "please"}], storage={"type": "postgres", "url": sys.argv[1]}
+)
+
+def judge(number):
+    return len(run_evaluation_sync({"response": f"{number} please"}, config).run_errors)
+
+errors = judge(0)
+children = []
+for child in range(3):
+    children.append(os.fork())
+    if not children[-1]:
+        sys.exit(sum(judge(number) for number in range(20)))  # as a worker of a service ends
+errors += sum(judge(number) for number in range(20))
+print(errors, [os.waitpid(child, 0)[1] for child in children], judge(1))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_has_a_connection_of_its_own() -> None:
+    url = upgraded_database()
+    command = (sys.executable, "-c", FORKS, url)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == "0 [0, 0, 0] 0", done.stderr[-2000:]
+    assert len(judgements(url)) == 82

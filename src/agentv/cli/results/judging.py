@@ -1,6 +1,5 @@
 """The implementation of `agentv judge`: calibrate with human labels, and check by calling the judge again."""
 
-import asyncio
 import os
 import random
 import sys
@@ -35,6 +34,7 @@ from agentv.engine.stored.rejudge import (
     results_by_evaluator,
 )
 from agentv.engine.stored.stored_plan import load_stored_plan, working_folder
+from agentv.execution.loops import run_in_own_loop
 from agentv.loading.files.places import find_home
 from agentv.reports.judge import (
     CARD_SCHEMA,
@@ -423,7 +423,7 @@ def _rejudge(
     cwd = working_folder(repeat_plan.stored.run, home)
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
         if repeat_plan.stored.has_given_answers:
-            return asyncio.run(_judge_given(repeat_plan, options, stop))
+            return run_in_own_loop(_judge_given(repeat_plan, options, stop))
         change = limit_evaluators(repeat_plan.names)
         plan = load_stored_plan(
             repeat_plan.stored.run,
@@ -437,7 +437,7 @@ def _rejudge(
         _refuse_unpriced(plan, options)
         plan = replace(plan, options=replace(plan.options, budget_usd=options.budget_usd), gates=(), baseline=None)
         rejudge_plan = make_rejudge_plan(plan, repeat_plan.stored, repeat_plan.answer_lengths, repeats=options.repeats)
-        rows = asyncio.run(_run_judges(plan, rejudge_plan, stop, run_id=repeat_plan.stored.run_id))
+        rows = run_in_own_loop(_run_judges(plan, rejudge_plan, stop, run_id=repeat_plan.stored.run_id))
     return rows, rejudge_plan.found
 
 

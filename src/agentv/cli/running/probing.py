@@ -1,6 +1,5 @@
 """`--online` of `check` and `doctor`: send one short request to every target and judge, and print the results."""
 
-import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -52,8 +51,9 @@ def probe(
 ) -> "list[Probe]":
     """Send one short request to each target; return the results."""
     from agentv.engine.forecast.probe import probe_targets
+    from agentv.execution.loops import run_in_own_loop
 
-    return asyncio.run(probe_targets(targets, specs=specs, home=str(home), first_task=first_task))
+    return run_in_own_loop(probe_targets(targets, specs=specs, home=str(home), first_task=first_task))
 
 
 def show_probes(probes: "Sequence[Probe]") -> int:

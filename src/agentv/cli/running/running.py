@@ -1,6 +1,5 @@
 """Run a plan with its display and exports, stop cleanly on a signal, and print the report at the end."""
 
-import asyncio
 import os
 import random
 import sys
@@ -20,6 +19,7 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run import connect_to_cluster, run_plan
+from agentv.execution.loops import run_in_own_loop
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT
 from agentv.reports.progress.observers import choose_display, make_observer
@@ -174,7 +174,7 @@ def run_and_report(
     rng = random.Random(plan.options.seed)  # noqa: S311 - jitter of retries, not security
     # Outputs that cannot be written are refused before the run folder is created.
     with open_outputs(output, stdout, clock, formats=plan.specs.reports) as observers:
-        report = asyncio.run(
+        report = run_in_own_loop(
             _run_with_signals(
                 plan,
                 open_store=open_store,

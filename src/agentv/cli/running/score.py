@@ -1,6 +1,5 @@
 """`agentv score`: evaluate logged answers as they arrive."""
 
-import asyncio
 import hashlib
 import os
 import random
@@ -28,6 +27,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures, StopSignal
 from agentv.engine.running.run_stores import with_team_store
 from agentv.engine.stored.team_store import named_store, recorded_name
+from agentv.execution.loops import run_in_own_loop
 from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.files.places import find_home
 from agentv.reports.progress.observers import choose_display
@@ -151,7 +151,7 @@ def score_lines(
     """
     state = "failed"
     try:
-        asyncio.run(_score(scoring, workers))
+        run_in_own_loop(_score(scoring, workers))
         state = scoring.stop.state
         config = scoring.runner.config
         has_saved_scores = output is not None or config.storage is not None or scoring.run is not None

@@ -18,11 +18,16 @@ def stopping_on_signals(stop: StopSignal, *, cleanup: Callable[[], None] = lambd
     """Make the first SIGINT, SIGTERM or SIGHUP interrupt `stop` in the running event loop.
 
     The second one kills all children, calls `cleanup` and exits at once. `cleanup` may only do what a signal handler
-    may.
+    may. In forked processes, signals do what they did before.
     """
     loop = asyncio.get_running_loop()
+    process = os.getpid()
 
     def on_signal(number: int, _frame: object) -> None:
+        if os.getpid() != process:  # a process that user code forked: the signal does there what it did before
+            signal.signal(number, before[signal.Signals(number)])
+            os.kill(os.getpid(), number)
+            return
         if stop.state == "interrupted":
             try:
                 kill_all()

@@ -91,14 +91,23 @@ def cost_of_calls(calls: Iterable[CallRecord]) -> float | None:
 
 
 async def call_with_deadline(
-    call: Callable[..., Any], argument: object, timeout_s: float, *, retryable: bool = True
+    call: Callable[..., Any],
+    argument: object,
+    timeout_s: float,
+    *,
+    kind: type[object] | None = None,
+    retryable: bool = True,
 ) -> Any:
     """Call a provider, and cancel the call if it overruns its deadline by more than `OVERTIME_S`.
 
-    `retryable` is True if a cancelled call may be repeated.
+    `kind` is the type that the provider must return. `retryable` is True if a cancelled call may be repeated.
     """
     try:
-        return await call_user_code(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
+        returned = await call_user_code(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
     except DeadlineError as error:
         failure = Failure("deadline", f"no answer within {timeout_s:g} s", retryable=retryable)
         raise ProviderError(failure, partial=attached_partial(error)) from None
+    if kind is not None and not isinstance(returned, kind):
+        what = f"the provider returned a value of type {type(returned).__name__}; it must return a {kind.__name__}"
+        raise ProviderError(Failure("unexpected_shape", what))
+    return returned

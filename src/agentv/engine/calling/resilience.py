@@ -274,7 +274,7 @@ class ResilientProvider:
         if self._keeps_deadlines:
             return invoke(request)
         may_repeat = self.target.retry.retry_timeouts or not self.counts_attempts
-        return call_with_deadline(invoke, request, timeout_s, retryable=may_repeat)
+        return call_with_deadline(invoke, request, timeout_s, kind=ProviderResponse, retryable=may_repeat)
 
     async def embed(self, texts: tuple[str, ...], *, on_sent: Callable[[], None]) -> EmbeddingResponse:
         """Return the vectors of texts, retried as the policy allows.
@@ -288,7 +288,9 @@ class ResilientProvider:
         async def attempt(_number: int, timeout_s: float) -> EmbeddingResponse:
             on_sent()
             request = EmbeddingRequest(texts, timeout_s)
-            response: EmbeddingResponse = await call_with_deadline(provider.embed, request, timeout_s)
+            response: EmbeddingResponse = await call_with_deadline(
+                provider.embed, request, timeout_s, kind=EmbeddingResponse
+            )
             if problem := vectors_problem(response.vectors, texts=len(texts)):
                 raise ProviderError(Failure("unexpected_shape", f"the response has {problem}"))
             return response

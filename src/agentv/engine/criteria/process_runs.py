@@ -19,6 +19,7 @@ from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun, suite_of_fi
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures
 from agentv.engine.running.run_stores import reopen_store
+from agentv.execution.forks import ProcessLock
 from agentv.loading.files.places import find_home
 from agentv.scoring.gates.gates import STREAM_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
@@ -191,4 +192,4 @@ def named_run(runner: EvaluationRunner, *, name: str, path: str | None) -> Proce
 
 
 _NAMED_RUNS: dict[tuple[int, str, str, str | None, str], ProcessRun] = {}
-_NAMED_LOCK = threading.Lock()
+_NAMED_LOCK = ProcessLock()

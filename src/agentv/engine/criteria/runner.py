@@ -7,7 +7,7 @@ from copy import copy
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -47,6 +47,27 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
 from agentv.types.structs import deep_copy
 from agentv.types.targets import ResolvedTarget
+
+
+def as_input(given: EvaluationInput | Mapping[str, Any]) -> EvaluationInput:
+    """Return an input, or make one from a dict with its keys. Raises EvalFileError, and ConfigError for others."""
+    return _as(EvaluationInput, given, "input")
+
+
+def as_config(given: EvaluationRunConfig | Mapping[str, Any]) -> EvaluationRunConfig:
+    """Return a configuration, or make one from a dict with its keys. Raises as `as_input` does."""
+    return _as(EvaluationRunConfig, given, "config")
+
+
+_Given = TypeVar("_Given", EvaluationInput, EvaluationRunConfig)
+
+
+def _as(kind: type[_Given], given: object, argument: str) -> _Given:
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"`{argument}` must be an {kind.__name__} or a dict with its keys, not {given!r:.80}")
+    return kind.from_dict(given)
 
 
 def snapshot_of(given: EvaluationInput) -> EvaluationInput:
@@ -136,18 +157,22 @@ class Judgement(Struct, frozen=True):
 
 
 class EvaluationRunner:
-    """Judges given answers by one configuration, which is read once, when the runner is created.
+    """Judges given answers by one configuration, or a dict of it, which is read once, when the runner is created.
 
     Use it as an async context manager to keep connections to judges open between answers; otherwise each `run` opens
     and closes its own. With a `budget`, a judgement for which a call was refused raises ProviderError.
     """
 
     def __init__(
-        self, config: EvaluationRunConfig, *, clock: Clock | None = None, budget: Budget | None = None
+        self,
+        config: EvaluationRunConfig | Mapping[str, Any],
+        *,
+        clock: Clock | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        self.config = config
+        self.config = as_config(config)
         self.budget = budget
-        self._plan = make_criteria_plan(config)
+        self._plan = make_criteria_plan(self.config)
         self._clock = clock or make_clock()
         self._fits: dict[tuple[EvaluationCriteria, ...], _Fit] = {}
         self._runtime: Runtime | None = None
@@ -219,13 +244,13 @@ class EvaluationRunner:
         """True if the configuration selects at least one evaluator."""
         return bool(self._plan.selected)
 
-    async def run(self, given: EvaluationInput) -> AggregatedEvaluationResult:
-        """Return the judgement of one answer, saved by the configuration's storage.
+    async def run(self, given: EvaluationInput | Mapping[str, Any]) -> AggregatedEvaluationResult:
+        """Return the judgement of one answer, saved by the configuration's storage. `given` may be a dict.
 
         Raises EvalFileError with every problem of the configuration and the criteria before anything runs; failures of
         evaluators, judges and stores are in `run_errors`.
         """
-        return (await self.judge(given)).result
+        return (await self.judge(as_input(given))).result
 
     async def judge(self, given: EvaluationInput, known: Mapping[str, EvaluatorResult] = _NO_RESULTS) -> Judgement:
         """Return the judgement as `run` does, and the evaluators' results, each with its results per criterion.

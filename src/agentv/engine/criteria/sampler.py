@@ -2,17 +2,14 @@
 
 import asyncio
 import logging
-import os
 import selectors
 import sys
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -21,6 +18,7 @@ from msgspec import Struct
 
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner, snapshot_of
+from agentv.execution.forks import call_in_forks
 from agentv.execution.user_code import described
 from agentv.loading.suites.recorded import read_log_line
 from agentv.scoring.counting.sampling import Sample, make_sample
@@ -106,8 +104,7 @@ class Sampler:
         self._on_result = on_result
         self._set_up()
         self._runner.check()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=partial(_call_if_alive, weakref.WeakMethod(self._reset_after_fork)))
+        call_in_forks(self._reset_after_fork)
 
     def _set_up(self) -> None:
         """Set up the queue and the counts, in a new process as well: locks and connections are not shared."""
@@ -425,13 +422,6 @@ def _yielding_loop() -> asyncio.AbstractEventLoop:
     if sys.platform == "win32":  # only its own loop can start processes
         return asyncio.new_event_loop()
     return asyncio.SelectorEventLoop(_YieldingSelector())
-
-
-def _call_if_alive(method: "weakref.WeakMethod[Callable[[], None]]") -> None:
-    """Call a method of an object that still exists."""
-    found = method()
-    if found is not None:
-        found()
 
 
 _PAUSE_S = 0.0001

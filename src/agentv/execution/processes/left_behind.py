@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 from msgspec import Struct
 
-from agentv.execution.processes.live_trees import PROCESS_MARK
+from agentv.execution.processes.live_trees import process_mark
 from agentv.execution.workspaces.folder_trees import remove_tree
 
 MARK = "AGENTV_COMMAND"
@@ -45,7 +45,7 @@ def temporary_folder(kind: str = "") -> Path:
     If this process is killed, its watcher removes the folder; the watcher starts with the first command.
     """
     suffix = f"{kind}-" if kind else ""
-    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{PROCESS_MARK}-{suffix}"))
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{process_mark()}-{suffix}"))
 
 
 def temporary_folders(mark: str) -> list[Path]:

@@ -8,14 +8,27 @@ import atexit
 import os
 import time
 from collections.abc import Iterable
+from functools import cache
 from typing import Protocol
 
-PROCESS_MARK = os.urandom(8).hex()
-"""Identifies this process in the environments of its commands, in the names of its temporary folders, and, with its
-pid, in the lock of a run. A fork has the same mark, a new program another one."""
+from agentv.execution.forks import call_in_forks
 
 KILL_S = 3.0
 PAUSE_S = 0.01
+
+
+def process_mark() -> str:
+    """Return what identifies this process: 16 hexadecimal digits. A fork has a mark of its own.
+
+    It is in the environments of its commands, in the names of its temporary folders, and, with its pid, in the lock of
+    a run.
+    """
+    return _mark_of(os.getpid())
+
+
+@cache
+def _mark_of(_pid: int) -> str:
+    return os.urandom(8).hex()
 
 
 class Killable(Protocol):
@@ -50,11 +63,5 @@ def kill_until_gone(trees: Iterable[Killable]) -> None:
 atexit.register(kill_all)
 
 
-def _forget_parent_commands() -> None:
-    """Forget the commands of the parent after a fork: the parent waits for them."""
-    LIVE.clear()
-    STARTING.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parent_commands)
+call_in_forks(LIVE.clear)  # the parent waits for its commands
+call_in_forks(STARTING.clear)

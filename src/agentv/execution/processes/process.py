@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from agentv.execution.forks import ProcessLock, call_in_forks
 from agentv.execution.processes.live_trees import STARTING
 from agentv.execution.processes.tree import ProcessTree, finish, inherited_environment, start_tree
 
@@ -346,13 +347,12 @@ class ExitWatcher:
             self._loop.call_soon_threadsafe(on_exit)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_by_loop.clear)
+call_in_forks(_by_loop.clear)
 
 
 _start_queue: "queue.SimpleQueue[Start]" = queue.SimpleQueue()
 _starter_threads: list[threading.Thread] = []
-_lock = threading.Lock()
+_lock = ProcessLock()
 
 
 class Start:
@@ -478,13 +478,12 @@ def _ensure_thread() -> None:
 
 def _reset_after_fork() -> None:
     """After a fork, use a new thread and queue; the parent starts what is queued."""
-    global _start_queue, _lock
-    _start_queue, _lock = queue.SimpleQueue(), threading.Lock()
+    global _start_queue  # noqa: PLW0603 - a property of the whole process
+    _start_queue = queue.SimpleQueue()
     _starter_threads.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_after_fork)
+call_in_forks(_reset_after_fork)
 
 
 MAX_OUTPUT_BYTES = 10 * 2**20

@@ -22,20 +22,20 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 import psutil
 
+from agentv.execution.forks import ProcessLock, call_in_forks
 from agentv.execution.processes.left_behind import MARK
 from agentv.execution.processes.live_trees import (
     KILL_S,
     LIVE,
     PAUSE_S,
-    PROCESS_MARK,
     kill_until_gone,
+    process_mark,
 )
 
 _START_WATCHER = 'exec 3<&0; "$0" "$@" <&3 3<&- &'
@@ -47,14 +47,14 @@ class Watcher:
 
     def __init__(self) -> None:
         self._pipe: int | None = None
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
 
     def start(self) -> None:
         """Start the watcher unless it runs."""
         with self._lock:
             if self._pipe is not None and not _is_closed(self._pipe):
                 return
-            self._close()
+            self.close()
             with suppress(OSError):
                 self._start()
 
@@ -66,14 +66,16 @@ class Watcher:
         """Report the end of a command, whose pid may be reused from then on."""
         self._write(f"-{pid}")
 
-    def forget(self) -> None:
-        """Close a fork's copy of the pipe, which would hide the death of its parent."""
-        self._lock = threading.Lock()
-        self._close()
+    def close(self) -> None:
+        """Close our end of the pipe."""
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            with suppress(OSError):
+                os.close(pipe)
 
     def _start(self) -> None:
         reading, self._pipe = os.pipe()
-        program = (sys.executable, "-I", "-m", "agentv.execution.processes.watcher_process", PROCESS_MARK)
+        program = (sys.executable, "-I", "-m", "agentv.execution.processes.watcher_process", process_mark())
         try:
             subprocess.run(  # noqa: S603 - ours
                 ("/bin/sh", "-c", _START_WATCHER, *program),
@@ -85,7 +87,7 @@ class Watcher:
                 check=False,
             )
         except OSError:
-            self._close()
+            self.close()
             raise
         finally:
             os.close(reading)
@@ -97,12 +99,6 @@ class Watcher:
             with suppress(OSError):  # the watcher died
                 os.write(self._pipe, f"{line}\n".encode())
 
-    def _close(self) -> None:
-        pipe, self._pipe = self._pipe, None
-        if pipe is not None:
-            with suppress(OSError):
-                os.close(pipe)
-
 
 def _is_closed(pipe: int) -> bool:
     """Return True if nothing reads from the pipe any more."""
@@ -113,8 +109,7 @@ def _is_closed(pipe: int) -> bool:
 
 WATCHER = Watcher()
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=WATCHER.forget)
+call_in_forks(WATCHER.close)  # a copy of the pipe would hide the death of the parent
 
 
 ZOMBIE_S = 10.0
@@ -193,8 +188,7 @@ def _is_foreign_zombie(pid: int) -> bool:
         return False
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unclaimed.clear)
+call_in_forks(_unclaimed.clear)
 
 
 GRACE_S = 2.0
@@ -206,8 +200,9 @@ REAP_INTERVAL_S = 1.0
 _reaped_at = -math.inf
 _running_marks: set[str] = set()
 """The marks of running and starting commands; while there are any, this process adopts orphans."""
+call_in_forks(_running_marks.clear)
 
-_lock = threading.Lock()
+_lock = ProcessLock()
 
 
 class ProcessTree:
@@ -317,7 +312,7 @@ def start_tree(
     OSError if it cannot start, ValueError for a NUL byte.
     """
     mark = secrets.token_hex(8)
-    added = {**(env or {}), MARK: f"{os.environ.get(MARK, '')}/{PROCESS_MARK}/{mark}"}
+    added = {**(env or {}), MARK: f"{os.environ.get(MARK, '')}/{process_mark()}/{mark}"}
     WATCHER.start()  # before orphans are adopted: it must not become our child
     _add_running(mark)
     try:
@@ -409,13 +404,3 @@ def _forget(tree: ProcessTree) -> None:
 def _send(process: psutil.Process, number: signal.Signals) -> None:
     with contextlib.suppress(psutil.Error):
         process.send_signal(number)
-
-
-def _reset_after_fork() -> None:
-    global _lock  # noqa: PLW0603 - a thread of the parent may hold it
-    _lock = threading.Lock()
-    _running_marks.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,4 +1,4 @@
-"""The program of the watcher: `python -m agentv.execution.processes.watcher_process PROCESS_MARK`."""
+"""The program of the watcher: `python -m agentv.execution.processes.watcher_process MARK`."""
 
 import os
 import select

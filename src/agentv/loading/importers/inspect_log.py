@@ -32,6 +32,7 @@ from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message
+from agentv.types.moments import read_moment, to_utc
 from agentv.types.problems import Problem, Severity
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, Spent, UsageBy
@@ -163,13 +164,12 @@ class _Header(Struct, frozen=True):
         A missing time is noted for the log, but not for a sample.
         """
         try:
-            found = datetime.fromisoformat(str(value))
+            return read_moment(str(value))
         except ValueError:
             if value is not None or place == _CREATED_PATH:
                 message = f"{_short(value)} is not a time in ISO 8601; {self.created.isoformat()} is recorded"
                 self.note(place, message)
             return self.created
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def is_inspect_json(path: Path) -> bool:
@@ -226,7 +226,7 @@ def _run_record(
 ) -> RunRecord:
     """Return the record of the run. Its id depends only on the log, so that a second conversion is recognized."""
     identity = digest([spec.get("eval_id"), spec.get("run_id"), header.task, header.model])
-    created = header.created.astimezone(UTC)
+    created = to_utc(header.created)
     run_id = f"{created:%Y%m%dT%H%M%S}.{created.microsecond // 1000:03}-{identity[:6]}"
     suite: JsonObject = {
         "path": header.task,

@@ -16,6 +16,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.message_shapes.fields import milliseconds_between
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import compact_json
+from agentv.types.moments import to_utc
 from agentv.types.provider import ProviderResponse
 from agentv.types.usage import Usage
 
@@ -69,7 +70,7 @@ def time_of_ms(value: JsonValue) -> str | None:
 
 def iso_time(moment: datetime) -> str:
     """Return a time as ISO 8601 in UTC, to the millisecond."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return to_utc(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 _MAX_LINE_CHARACTERS = 300

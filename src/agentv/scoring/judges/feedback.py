@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from agentv.types.cases import Location
 from agentv.types.errors import nearest
+from agentv.types.moments import read_moment
 from agentv.types.problems import Problem
 from agentv.types.records.label import Feedback, HumanScore
 
@@ -78,8 +79,7 @@ class FeedbackFields(Struct, frozen=True):
         value = self.raw_value("time")
         try:
             if isinstance(value, str):
-                moment = datetime.fromisoformat(value.strip())
-                return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+                return read_moment(value.strip())
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return datetime.fromtimestamp(value / 1000, UTC)
         except (ValueError, OverflowError, OSError):

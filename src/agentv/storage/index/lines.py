@@ -16,7 +16,7 @@ from agentv.storage.records.json_line import decode, decode_value, encode
 from agentv.storage.records.narrow import Subset
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
-from agentv.types.records.fields import RESULT_SCHEMA, StoredGeneration
+from agentv.types.records.fields import RESULT_SCHEMA, StoredGeneration, known_duration
 from agentv.types.records.result import CaseResult
 from agentv.types.usage import known_cost
 
@@ -42,7 +42,7 @@ class _RowLine(Subset, frozen=True):
     generation: StoredGeneration = 0
     score: float | None = None
     cost_usd: object = None  # an older version stored any number
-    duration_ms: float | None = None
+    duration_ms: object = None  # as cost_usd
     tags: msgspec.Raw = msgspec.Raw()
     metadata: msgspec.Raw = msgspec.Raw()
 
@@ -128,7 +128,8 @@ class ResultLineReader:
         batch.rows.append(
             (
                 *(self._run, batch.lines, offset, size - 1, generation, generation == 0),
-                *(cell, slot.eval_id, slot.trial, metadata_set, row.score, known_cost(row.cost_usd), row.duration_ms),
+                *(cell, slot.eval_id, slot.trial, metadata_set, row.score),
+                *(known_cost(row.cost_usd), known_duration(row.duration_ms)),
             )
         )
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import os
-import threading
 import weakref
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
+from agentv.execution.forks import ProcessLock, call_in_forks
 from agentv.storage.judgements.configurations import split_configuration
 from agentv.storage.postgres.connection import check_driver, connect, store_errors
 from agentv.storage.postgres.line_columns import fitting_text
@@ -78,7 +78,7 @@ class PostgresStorageProvider:
     a row of `agentv.judgement_configs`.
 
     The store connects for the first judgement and stays connected. Before each judgement, a broken connection is
-    replaced by a new one. The event loop is not blocked.
+    replaced by a new one. A forked process connects anew. The event loop is not blocked.
     """
 
     kind = "postgres"
@@ -88,7 +88,8 @@ class PostgresStorageProvider:
         self._connections: list[Connection] = []
         # A store is not closed by its caller, so its connection is closed when the store is collected.
         weakref.finalize(self, _close_all, self._connections)
-        self._lock = threading.Lock()
+        call_in_forks(self._leave_connection)
+        self._lock = ProcessLock()
         self._stored_hashes: set[str] = set()
 
     async def save_result(self, result: AggregatedEvaluationResult) -> None:
@@ -99,6 +100,10 @@ class PostgresStorageProvider:
         """Close the connection; the next judgement opens another."""
         with self._lock:
             _close_all(self._connections)
+
+    def _leave_connection(self) -> None:
+        """Leave the connection to the parent of this process: closing it here would end it there."""
+        self._connections.clear()
 
     def _save(self, result: AggregatedEvaluationResult) -> None:
         split = split_configuration(result.to_dict())

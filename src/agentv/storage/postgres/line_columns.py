@@ -5,13 +5,14 @@ A line that cannot be read is stored with empty columns.
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 from msgspec import Struct, defstruct
 
+from agentv.types.moments import read_moment
 from agentv.types.records.answer import Answer
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
@@ -134,10 +135,9 @@ def _number(value: object) -> float | None:
 
 def _moment(value: object) -> datetime | None:
     try:
-        moment = datetime.fromisoformat(str(value))
+        return read_moment(str(value))
     except ValueError:
         return None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 _RESULT_KEY = {name: f"slot.{name}" for name in ("suite", "eval_id", "target", "trial", "prompt")}

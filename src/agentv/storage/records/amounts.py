@@ -1,12 +1,14 @@
-"""Costs and token counts of stored lines: one that an older version stored although it cannot be one is unknown."""
+"""Costs, token counts and durations of stored lines: a stored number that cannot be one is unknown."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from agentv.types.json_value import JsonObject
+from agentv.types.records.fields import known_duration
 from agentv.types.usage import MAX_TOKENS, Usage, known_cost, read_count
 
 _COSTS = ("cost_usd", "billed_usd")
+_DURATIONS = ("duration_ms", "wait_ms", "first_token_ms")
 _COUNTS = Usage.__struct_fields__
 _SIDES = ("target", "judge")
 _PARTS = ("usage_by", *_SIDES, "partial", "calls", "judge_calls", "turns", "evaluator_results")
@@ -22,8 +24,22 @@ class _Read(NamedTuple):
 
 
 def with_known_amounts(record: JsonObject) -> JsonObject:
-    """Return the record of an answer or a result without the amounts that cannot be one, and without their sums."""
-    return _read(record).record
+    """Return the record of an answer or a result without amounts and durations that cannot be one, and their sums."""
+    return _with_known_durations(_read(record).record)
+
+
+def _with_known_durations(record: JsonObject) -> JsonObject:
+    wrong = {
+        key for key in _DURATIONS if isinstance(value := record.get(key), int | float) and known_duration(value) is None
+    }
+    kept = {key: value for key, value in record.items() if key not in wrong}
+    for key in _PARTS:
+        part = kept.get(key)
+        if isinstance(part, list):
+            kept[key] = [_with_known_durations(item) if isinstance(item, Mapping) else item for item in part]
+        elif isinstance(part, Mapping):
+            kept[key] = _with_known_durations(part)
+    return kept
 
 
 def _read(record: JsonObject, *, is_side: bool = False) -> _Read:

@@ -32,12 +32,12 @@ _REQUEST_KEYS = ("evaluator_provider_request", "evaluator_raw_request", "grader_
 """The keys of a judge's request, newest first: lines are written with the first and read with any of them."""
 
 
-def upgrade_answer(record: JsonObject) -> JsonObject:
+def upgrade_answer(given: JsonObject) -> JsonObject:
     """Return an answer's record with known amounts, and defaults for the keys that the first versions did not write."""
-    record = with_known_amounts(record)
+    record = with_known_amounts(given)
     upgraded: dict[str, Any] = {"answer_key": "", "text": "", "duration_ms": 0.0, **_without_none(record)}
-    if "duration_ms" in record:
-        upgraded["duration_ms"] = record["duration_ms"]  # None: an imported log has no duration
+    if "duration_ms" in given:
+        upgraded["duration_ms"] = record.get("duration_ms")  # None: an imported log has no duration
     return upgraded
 
 

@@ -17,6 +17,7 @@ from agentv.types.failures import Failure, Stage
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
 from agentv.types.messages_json import message_to_json, messages_to_json, part_to_json
+from agentv.types.moments import to_utc
 from agentv.types.records.answer import Answer, Partial
 from agentv.types.records.fields import EVENT_SCHEMA, rounded_ms
 from agentv.types.records.label import Label
@@ -46,9 +47,9 @@ def encodable_answer(answer: Answer) -> Answer:
     changes: dict[str, Any] = {}
     if not _has_utc_times(answer):
         changes = {
-            "started_at": answer.started_at.astimezone(UTC),
-            "ended_at": answer.ended_at.astimezone(UTC),
-            "calls": tuple(replace(call, started_at=call.started_at.astimezone(UTC)) for call in answer.calls),
+            "started_at": to_utc(answer.started_at),
+            "ended_at": to_utc(answer.ended_at),
+            "calls": tuple(replace(call, started_at=to_utc(call.started_at)) for call in answer.calls),
         }
     if answer.output_messages is not None:
         changes["output_messages"] = messages_to_json(answer.output_messages)
@@ -67,7 +68,7 @@ def encodable_result(result: CaseResult, *, with_trace: bool = True) -> CaseResu
     """
     changes: dict[str, Any] = {}
     if result.timestamp.tzinfo is not UTC:
-        changes["timestamp"] = result.timestamp.astimezone(UTC)
+        changes["timestamp"] = to_utc(result.timestamp)
     if not with_trace:
         if result.trace is not None:
             changes["trace"] = None
@@ -155,12 +156,12 @@ def case_line_key(suite: str, eval_id: str, case_key: str) -> str:
 
 def encodable_run(run: RunRecord) -> RunRecord:
     """Return the record of run.json ready to be encoded."""
-    return replace(run, created_at=run.created_at.astimezone(UTC))
+    return replace(run, created_at=to_utc(run.created_at))
 
 
 def encodable_label(label: Label) -> Label:
     """Return a label ready to be encoded."""
-    return replace(label, time=label.time.astimezone(UTC))
+    return replace(label, time=to_utc(label.time))
 
 
 def encodable_event(event: EventRecord) -> dict[str, JsonValue]:

@@ -14,6 +14,7 @@ from typing import cast
 import msgspec
 
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.moments import to_utc
 
 _MAX_LEVELS = 100
 _MAX_CONTAINERS = 1_000_000
@@ -61,7 +62,7 @@ def _placeholder(value: object) -> str:
 def time_text(moment: datetime) -> str:
     """Return a moment as ISO 8601 in UTC, for example `2026-01-31T12:00:00.500000Z`."""
     if moment.tzinfo is not UTC:
-        moment = moment.astimezone(UTC)
+        moment = to_utc(moment)
     return moment.isoformat()[:-6] + "Z"
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from agentv.types.json_value import JsonObject
+from agentv.types.moments import read_moment
 from agentv.types.usage import Usage
 
 
@@ -18,7 +19,7 @@ class Subset(Struct, frozen=True, gc=False):
 
 def read_time(record: JsonObject, key: str) -> datetime:
     """Return the time under `key`. Raises ValueError when it is missing or not a valid time."""
-    return datetime.fromisoformat(read_text(record, key))
+    return read_moment(read_text(record, key))
 
 
 def read_text(record: JsonObject, key: str, default: str | None = None) -> str:

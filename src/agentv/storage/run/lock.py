@@ -6,7 +6,7 @@ import socket
 import time
 from pathlib import Path
 
-from agentv.execution.processes.live_trees import PROCESS_MARK
+from agentv.execution.processes.live_trees import process_mark
 from agentv.storage.files.line_file import open_for_writing, open_lines
 from agentv.storage.records.json_line import decode, encode
 from agentv.types.errors import StorageError
@@ -42,7 +42,7 @@ class RunLock:
         before = read_holder(folder, name)
         self.dead_writer = None if before is None or _is_alive(before) else before
         os.ftruncate(self._descriptor, 0)
-        holder = {"pid": os.getpid(), "host": socket.gethostname(), "mark": PROCESS_MARK}
+        holder = {"pid": os.getpid(), "host": socket.gethostname(), "mark": process_mark()}
         os.pwrite(self._descriptor, encode(holder), 0)
 
     def release(self) -> None:
@@ -68,7 +68,7 @@ def _lock_within(seconds: float, descriptor: int) -> None:
 def read_holder(folder: Path, name: str = LOCK_NAME) -> JsonObject | None:
     """Return `pid`, `host` and `mark` of the process that writes the run or died writing it; None after a release.
 
-    `mark` is its PROCESS_MARK, which identifies its commands and temporary folders; older versions wrote none.
+    `mark` is its `process_mark`, which identifies its commands and temporary folders; older versions wrote none.
     """
     try:
         with open_lines(folder / name) as file:

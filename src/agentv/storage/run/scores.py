@@ -36,7 +36,7 @@ from agentv.types.errors import ConfigError, StorageError
 from agentv.types.evaluation import EvaluatorResult, EvaluatorStatus, Verdict
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
-from agentv.types.records.fields import RESULT_SCHEMA, StoredScore
+from agentv.types.records.fields import RESULT_SCHEMA, StoredScore, known_duration
 from agentv.types.records.result import CaseResult, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.results import RowState
@@ -72,7 +72,7 @@ class _Row(Subset, frozen=True):
     evaluator_results: tuple[_Evaluator, ...] = ()
     usage_by: UsageBy | None = None
     cost_usd: StoredCost | None = None
-    duration_ms: float | None = None
+    duration_ms: object = None  # another program may have written any number
 
 
 class _GroupableRow(_Row, frozen=True, kw_only=True):
@@ -173,8 +173,9 @@ def _kind(row: _GroupableRow, scored: ScoredRow) -> RowKind:
 def _amounts(row: _Row) -> Iterator[tuple[str, float]]:
     if row.cost_usd is not None:
         yield COST, row.cost_usd
-    if row.duration_ms is not None:
-        yield LATENCY, row.duration_ms / 1000
+    duration_ms = known_duration(row.duration_ms)
+    if duration_ms is not None:
+        yield LATENCY, duration_ms / 1000
     used = () if row.usage_by is None else (row.usage_by.target, row.usage_by.judge)
     known = [
         each.total or each.input + (each.output or 0) for each in used if each is not None and each.input is not None

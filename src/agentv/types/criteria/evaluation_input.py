@@ -15,6 +15,8 @@ from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, message_to_json, messages_to_json
+from agentv.types.moments import read_moment
+from agentv.types.records.fields import MAX_DURATION_MS
 from agentv.types.structs import CamelKeywords
 from agentv.types.usage import MAX_COST_USD, MAX_TOKENS, NO_COST, Usage, known_usage, read_cost, read_count
 
@@ -29,10 +31,6 @@ _FOREIGN_NAMES = {
     "reference": "ground_truth",
 }
 """The names of fields in other tools, with our name of each field."""
-
-
-MAX_DURATION_MS = 10**12
-"""The longest duration of an answer, 31 years. A current time in milliseconds since 1970 exceeds it."""
 
 
 def without_impossible_facts(stored: JsonValue) -> JsonValue:
@@ -320,7 +318,7 @@ def moment_of(value: object) -> datetime:
     """
     if isinstance(value, str):
         with suppress(ValueError):
-            value = datetime.fromisoformat(value)
+            value = read_moment(value)
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, int | float) and not isinstance(value, bool):

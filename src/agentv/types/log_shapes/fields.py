@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from agentv.types.criteria.evaluation_input import moment_of
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 
 Form: TypeAlias = Literal["own", "recorded", "mapped"]
 """The origin of a value: our own key, a tracing program (its texts may hold JSON), or a path of `--map`."""
@@ -104,7 +104,7 @@ def decoded(text: str) -> JsonObject | list[JsonValue] | None:
 
 def keys_of(value: JsonValue) -> str:
     """Return the keys of an object as text for a message."""
-    return (", ".join(map(repr, value)) or "none") if isinstance(value, Mapping) else "none"
+    return listed_keys(value) if isinstance(value, Mapping) else "none"
 
 
 def logged_moment(value: JsonValue) -> datetime:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.types.criteria.evaluation_input import EvaluationInput, milliseconds_of
 from agentv.types.errors import MessageError, nearest
 from agentv.types.fields import Problems
-from agentv.types.json_value import JsonObject, JsonValue, snake_case
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys, snake_case
 from agentv.types.log_shapes.fields import Found, LogRecord, decoded, keys_of, logged_moment
 from agentv.types.log_shapes.mapping import INPUT_KEYS, KNOWN_KEYS, Extra, LogMap, read_own, with_mapped_fields
 from agentv.types.log_shapes.otel import is_otel, read_otel
@@ -142,7 +142,7 @@ def _named_text(value: JsonObject, at: str, field: LoggedField) -> TextOrMessage
         return next(iter(texts.values()), None)
     known = [key for key in field.keys if key in texts]
     if len(known) > 1:
-        keys = ", ".join(map(repr, known))
+        keys = listed_keys(known)
         advice = f"choose one with --map {field.name}={_map_path(at)}.{known[0]}"
         raise MessageError(at, f"has several texts, {keys}", advice)
     return texts[known[0]] if known else None

@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 from msgspec.structs import replace
 
 from agentv.types.errors import MessageError
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.message_shapes.chat import CALL_KEYS, CONTENT_KEYS
 from agentv.types.message_shapes.fields import ROLE_NAMES, read_content
 from agentv.types.message_shapes.google import content_of
@@ -54,13 +54,13 @@ def read_answer_object(given: object, at: str, advice: str = ANSWER_ADVICE) -> s
     Raises MessageError, which ends with `advice`, if no rule applies or two rules disagree, and for a message that
     cannot be read.
     """
-    value = plain_json(given)
+    value = plain_json(given, at)
     if not isinstance(value, Mapping) or isinstance(value, Message) or is_message(value):
         return read_answer(value, at)
     found = named_answer(value, at, advice)
     calls = {key: value[key] for key in CALL_KEYS if value.get(key)}
     if found is None and not calls:
-        raise MessageError(at, f"holds no answer; its keys: {_listed(value)}", advice)
+        raise MessageError(at, f"holds no answer; its keys: {listed_keys(value)}", advice)
     messages_key = next((key for key in MESSAGES_KEYS if _is_given(value, key)), None)
     if found is not None and messages_key is not None:
         return _with_calls(_last_answer(value[messages_key], f"{at}.{messages_key}"), found.text, calls, at)
@@ -89,7 +89,7 @@ def named_answer(value: JsonObject, at: str, advice: str = ANSWER_ADVICE) -> Nam
         found = [each for each in found if each.text or each.key not in ("text", *MESSAGES_KEYS)] or found
     if len({each.text for each in found}) > 1:
         keys = " and ".join(repr(each.key) for each in found)
-        raise MessageError(at, f"has several answers that differ, under {keys}; its keys: {_listed(value)}", advice)
+        raise MessageError(at, f"has several answers that differ, under {keys}; its keys: {listed_keys(value)}", advice)
     return found[0] if found else None
 
 
@@ -158,7 +158,3 @@ def _last_answer(given: JsonValue | Sequence[object], at: str) -> Message:
     last = next((each for each in reversed(answers) if content_text(each.content)), answers[-1])
     calls = tuple(call for each in answers for call in each.tool_calls)
     return Message(last.role, last.content, name=last.name, tool_calls=calls, timestamp=last.timestamp)
-
-
-def _listed(value: JsonObject) -> str:
-    return ", ".join(map(repr, value)) or "none"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from itertools import chain
 
 from agentv.types.errors import MessageError
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.message_shapes.fields import (
     first,
     joined,
@@ -195,7 +195,7 @@ def _check_empty(value: JsonObject, at: str) -> None:
     """Raise MessageError for a value under an unknown key, and for a message with no key of `_READ_KEYS` but `role`."""
     unread = [key for key, item in value.items() if key not in _KNOWN_KEYS and not _is_empty(item)]
     if unread:
-        keys = ", ".join(map(repr, unread))
+        keys = listed_keys(unread)
         raise MessageError(at, f"has no content, and its {keys} {_verb(unread)} not understood", ADVICE)
     if not any(key in value for key in _READ_KEYS - {"role"}):
         raise MessageError(at, "has neither content nor tool calls", ADVICE)

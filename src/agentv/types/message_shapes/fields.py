@@ -9,6 +9,7 @@ from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Content, DataPart, Message, Part, Role, TextPart, ToolCall
 from agentv.types.messages_json import compact_json
+from agentv.types.records.fields import known_duration
 
 WrittenRole: TypeAlias = Literal["system", "user", "assistant", "tool", "developer", "function", "data"]
 """The roles that a message may have as written, by us or by another program."""
@@ -105,7 +106,7 @@ def _duration_ms(value: JsonObject) -> float | None:
     """Return the duration of a call in milliseconds, as written or from start to end; None if not known."""
     written = first(value, "duration_ms", "durationMs")
     if isinstance(written, int | float) and not isinstance(written, bool):
-        return float(written) if written >= 0 else None
+        return known_duration(written)
     began, ended = first(value, "start_time", "startTime"), first(value, "end_time", "endTime")
     return milliseconds_between(began, ended) if isinstance(began, str) and isinstance(ended, str) else None
 

@@ -6,7 +6,7 @@ A content is Google's name for a message with `parts`. Keys may be in snake_case
 from collections.abc import Mapping
 
 from agentv.types.errors import MessageError
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.message_shapes.fields import first, joined, optional_text, reasoning_part, tool_message
 from agentv.types.messages import DataPart, Message, Part, Role, TextPart, ToolCall
 
@@ -91,4 +91,4 @@ def _part(part: JsonObject, at: str) -> Part:
         item = given.get(kind)
         if isinstance(item, Mapping):
             return DataPart(kind, item)
-    raise MessageError(at, f"is not understood; its keys: {', '.join(map(repr, given)) or 'none'}")
+    raise MessageError(at, f"is not understood; its keys: {listed_keys(given)}")

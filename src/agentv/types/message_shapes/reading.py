@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from agentv.types.errors import MessageError
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.message_shapes.chat import ADVICE, CONTENT_KEYS, read_chat, read_ui_message
 from agentv.types.message_shapes.fields import REASONING_PARTS
 from agentv.types.message_shapes.google import content_of, read_content
 from agentv.types.message_shapes.langchain import fields_of, read_langchain
-from agentv.types.message_shapes.objects import plain_json
+from agentv.types.message_shapes.objects import plain_items, plain_json
 from agentv.types.message_shapes.pydantic_ai import KINDS, read_pydantic_ai
 from agentv.types.message_shapes.responses import is_item, read_item
 from agentv.types.message_shapes.results import messages_of_reply
@@ -32,7 +32,10 @@ def read_messages(given: object, at: str) -> tuple[Message, ...]:
     """
     if isinstance(given, str | Mapping | Message) or not isinstance(given, Iterable):
         raise MessageError(at, f"must be a list of messages, but is {_kind(given)}", ADVICE)
-    return _joined([message for index, item in enumerate(given) for message in read_message(item, f"{at}[{index}]")])
+    messages: list[Message] = []
+    for index, (item, plain) in enumerate(plain_items(given, at)):
+        messages += _messages_of(plain, f"{at}[{index}]", item)
+    return _joined(messages)
 
 
 def read_message(given: object, at: str) -> tuple[Message, ...]:
@@ -40,7 +43,10 @@ def read_message(given: object, at: str) -> tuple[Message, ...]:
 
     Raises MessageError.
     """
-    value = plain_json(given)
+    return _messages_of(plain_json(given, at), at, given)
+
+
+def _messages_of(value: JsonValue | Message, at: str, given: object) -> tuple[Message, ...]:
     if isinstance(value, Message):
         return (value,)
     if not isinstance(value, Mapping):
@@ -65,7 +71,7 @@ def _read(value: JsonObject, at: str) -> tuple[Message, ...]:
     if is_item(value):
         return (read_item(value, at),)
     if "role" not in value:
-        keys = ", ".join(map(repr, value)) or "none"
+        keys = listed_keys(value)
         raise MessageError(at, f"has no role; its keys: {keys}", _SHAPES_ADVICE)
     return read_ui_message(value, at) if value.get("parts") is not None else (read_chat(value, at),)
 
@@ -75,7 +81,7 @@ def read_answer(given: object, at: str) -> Message:
 
     Several steps become one message: the last content, with the calls of all steps.
     """
-    value = plain_json(given)
+    value = plain_json(given, at)
     lacks_role = isinstance(value, Mapping) and not _has_own_role(value)
     if isinstance(value, Mapping) and lacks_role:
         value = {"role": "assistant", **value}

@@ -45,7 +45,7 @@ def read_result(given: object) -> Mapping[str, object] | None:
         return {**_facts_of(given), "output_messages": messages}
     if isinstance(getattr(given, "messages", None), list | tuple):
         return _parts_of_state({name: getattr(given, name, None) for name in ("messages", "structured_response")})
-    value = plain_json(given)
+    value = plain_json(given, "the result")
     return {"output_messages": [value]} if isinstance(value, Message) else _parts_of_message(value, given)
 
 
@@ -126,7 +126,7 @@ def _output_text(output: object) -> str:
     """Return a final output as text: an object as JSON, None as an empty text."""
     if output is None or isinstance(output, str):
         return output or ""
-    return pretty_json(cast(JsonValue, plain_json(output)))
+    return pretty_json(cast(JsonValue, plain_json(output, "the output")))
 
 
 def _parts_of_pydantic_ai(given: object) -> Mapping[str, object]:

@@ -9,7 +9,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import StoredMessages, TraceEvent
 from agentv.types.provider import CallRecord
-from agentv.types.records.fields import ANSWER_SCHEMA, StoredGeneration, always
+from agentv.types.records.fields import ANSWER_SCHEMA, StoredDuration, StoredGeneration, always
 from agentv.types.usage import StoredCost, Usage
 
 Rerun: TypeAlias = Literal["failed", "case", "fresh", "confirm"]
@@ -88,7 +88,7 @@ class AnsweredTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     trace: tuple[TraceEvent, ...] | None = None
     usage: Usage | None = None
     cost_usd: StoredCost | None = None
-    duration_ms: float | None = None
+    duration_ms: StoredDuration | None = None
     cached: bool = False
 
 
@@ -126,8 +126,8 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     estimated: bool = False
     started_at: datetime
     ended_at: datetime
-    first_token_ms: float | None = None
-    duration_ms: float | None
+    first_token_ms: StoredDuration | None = None
+    duration_ms: StoredDuration | None
     attempt: int = always(0)
     calls: tuple[CallRecord, ...] = ()
     cached: JsonObject | None = None

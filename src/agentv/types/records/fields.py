@@ -23,6 +23,12 @@ TOLERANCE: Final = 1e-9
 StoredScore: TypeAlias = Annotated[float, Meta(ge=-TOLERANCE, le=1 + TOLERANCE)]
 """A score as read from a file: 0 to 1."""
 
+MAX_DURATION_MS: Final = 10**12
+"""The longest duration, 31 years. A current time in milliseconds since 1970 exceeds it."""
+
+StoredDuration: TypeAlias = Annotated[float, Meta(ge=0, le=MAX_DURATION_MS)]
+"""A duration in milliseconds as read from a file."""
+
 StoredGeneration: TypeAlias = Annotated[int, Meta(ge=0, lt=2**32)]
 """A generation as read from a file: an integer of 32 bits."""
 
@@ -45,6 +51,13 @@ def rounded_ms(value: float | None) -> float | None: ...
 def rounded_ms(value: float | None) -> float | None:
     """Return a duration in milliseconds rounded to the microsecond, as it is stored."""
     return None if value is None else round(value, 3)
+
+
+def known_duration(value: object) -> float | None:
+    """Return a duration in milliseconds; None for one that is negative, not finite or above MAX_DURATION_MS."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= MAX_DURATION_MS else None
 
 
 def to_ms(seconds: float) -> float:

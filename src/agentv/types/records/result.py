@@ -12,7 +12,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
 from agentv.types.records.answer import AnswerRef, Partial, Rerun, ResultKey
-from agentv.types.records.fields import RESULT_SCHEMA, StoredGeneration, StoredScore, always
+from agentv.types.records.fields import RESULT_SCHEMA, StoredDuration, StoredGeneration, StoredScore, always
 from agentv.types.usage import StoredCost, StoredCount, Usage
 from agentv.types.views import Line, View, one_line, reason_of, score_text, view_html, view_of, view_text
 
@@ -138,7 +138,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     lm_provider_request: JsonObject | None = None
     usage_by: UsageBy | None = None
     cost_usd: StoredCost | None = None
-    duration_ms: float | None = None
+    duration_ms: StoredDuration | None = None
     cached: bool = always(False)
     error: Failure | None = None
     partial: Partial | None = None
