@@ -208,11 +208,12 @@ async def _contained(awaitable: Awaitable[Any], outcome: asyncio.Future[_Outcome
 async def _ended(task: asyncio.Task[BaseException | None]) -> BaseException | None:
     """Cancel a task, and return the exception of its code; a task that does not end in time is abandoned."""
     task.cancel()
-    await asyncio.wait((task,), timeout=CLEANUP_S)
-    if not task.done():
-        abandon(task)
-        return None
-    return None if task.cancelled() else task.result()
+    try:
+        await asyncio.wait((task,), timeout=CLEANUP_S)
+    finally:  # also if the deadline of an enclosing call ends the wait
+        if not task.done():
+            abandon(task)
+    return task.result() if task.done() and not task.cancelled() else None
 
 
 def load_callable(reference: str, base_dir: str | Path) -> Callable[..., Any]:
