@@ -73,6 +73,7 @@ BRIEF = ("changed", "resumed", "shard-1", "shard-2")
 PAGES = ("first-version", "judges", "trials")
 """Runs whose HTML page is compared: pages are large."""
 LABELLED = ("labels",)
+WITHOUT_SCORES = ("errors",)
 PAIRS = (("plain", "changed"), ("labels", "budget"), ("shard-1", "merged"), ("killed", "merged"))
 FALLING_PAIRS = (("plain", "changed"), ("labels", "budget"))
 """Pairs whose mean falls, which `compare --format agentv-ts` reports by its exit code."""
@@ -103,7 +104,7 @@ def more_outputs_of_run(name: str) -> list[Output]:
         data("cases.json", "show", "RUN", "*", "--json", runs=runs),
         data("groups.json", "show", "RUN", "--by", "target", "--json", runs=runs),
         data("trend.json", "trend", "--runs", "--json", runs=runs),
-        data("baseline.jsonl", "baseline", "save", "RUN", runs=runs, is_file=True),
+        baseline_of(name),
         text("report.md", "report", "RUN", "-o", "-", "--format", "md", runs=runs),
         text("cases.txt", "show", "RUN", "*", runs=runs),
         text("groups.txt", "show", "RUN", "--by", "target", runs=runs),
@@ -114,6 +115,13 @@ def more_outputs_of_run(name: str) -> list[Output]:
         outputs.append(data("calibration.json", "judge", "calibrate", "RUN", "--json", "--no-save", runs=runs))
         outputs.append(text("calibration.txt", "judge", "calibrate", "RUN", "--no-save", runs=runs))
     return outputs
+
+
+def baseline_of(name: str) -> Output:
+    saved = ("baseline", "save", "RUN")
+    if name in WITHOUT_SCORES:
+        return text("baseline.txt", *saved, runs=(name,), exit_code=4)
+    return data("baseline.jsonl", *saved, runs=(name,), is_file=True)
 
 
 def outputs_of_pair(runs: tuple[str, ...]) -> list[Output]:
