@@ -31,6 +31,7 @@ from agentv.scoring.gates.run_verdict import (
     why_mixed,
 )
 from agentv.storage.files.run_file import size_of
+from agentv.storage.files.segments import SEGMENTS_FILE
 from agentv.storage.run.checksums import (
     CHECKSUMS,
     RecordedChecksums,
@@ -317,8 +318,9 @@ def check_stored_run(run: StoredRun) -> StoredCheck:
     """Compare a stored run with the checksums and the verdict that it recorded at its end.
 
     Rows are not read if a checksum shows that their file is unchanged, nor if it is a symbolic link, which cannot be
-    opened for writing anyway. Raises StorageError for a row that cannot be read.
+    opened for writing anyway. Raises StorageError for a row that cannot be read, and for a lost list of segments.
     """
+    _refuse_lost_list(run)
     recorded = load_checksums(run)
     notes = tuple(_file_notes(run, recorded))
     if (run.folder / _RESULTS).is_symlink() or is_unchanged(run, recorded, _RESULTS):
@@ -328,6 +330,14 @@ def check_stored_run(run: StoredRun) -> StoredCheck:
         return StoredCheck(notes)
     counts = basis.count(run.results(), has_trials=run.may_repeat_cases())
     return StoredCheck(notes, _difference(run, basis, counts))
+
+
+def _refuse_lost_list(run: StoredRun) -> None:
+    """Raise StorageError if a run has lost its list of segments. A run from the team database has its rows instead."""
+    options, path = run.run.plan.get("options"), run.folder / SEGMENTS_FILE
+    has_segments = isinstance(options, Mapping) and options.get("segments") is not None
+    if has_segments and not path.exists() and not (run.folder / "cases.jsonl").exists():
+        raise StorageError(f"{path}, the list of the segments, is missing; restore it from a copy")
 
 
 def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[str, ...]:
