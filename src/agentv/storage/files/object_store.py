@@ -191,7 +191,8 @@ def storage_errors(verb: str, url: str) -> Iterator[None]:
     except (StorageError, ConfigError):
         raise
     except FileNotFoundError as error:
-        raise StorageError(f"cannot {verb} {url}: there is no such file") from error
+        missing = "folder or bucket" if verb == "write" else "file"
+        raise StorageError(f"cannot {verb} {url}: there is no such {missing}") from error
     except OSError as error:
         raise StorageError(f"cannot {verb} {url}: {error.strerror or error}") from error
     except Exception as error:
