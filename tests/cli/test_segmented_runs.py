@@ -237,6 +237,22 @@ def test_a_place_that_cannot_be_written_ends_the_run_before_its_first_call(ten: 
     assert ten.call("runs", "list")[1].startswith("no runs in ")
 
 
+@pytest.mark.parametrize("command", ["resume", "rescore"])
+def test_a_run_that_has_lost_its_list_of_segments_is_not_continued(ten: Project, command: str) -> None:
+    run_cases(ten, "--segments", "place")
+    (ten.run / "segments.jsonl").unlink()
+    ten.calls()
+    code, said = ten.call(command, "latest")
+    assert (code, ten.calls()) == (3, [])
+    assert "segments.jsonl, the list of the segments, is missing; restore it from a copy" in said
+
+
+def test_the_folder_of_the_runs_is_not_a_place_for_segments(ten: Project) -> None:
+    code, said = run_cases(ten, "--segments", ".agentv/runs")
+    assert (code, ten.calls()) == (4, [])
+    assert "is the folder of the runs" in said
+
+
 def test_replaying_a_run_with_segments_is_refused(ten: Project) -> None:
     run_cases(ten, "--segments", "place")
     (ten.folder / "targets.yaml").write_text(f"targets: [{{name: t, provider: replay, run: {ten.run.name}}}]")

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable
 from io import SEEK_END
 from pathlib import Path
+from shutil import copytree
 from tempfile import TemporaryDirectory
 from zlib import crc32
 
@@ -355,6 +356,67 @@ def test_a_broken_list_is_an_error_with_its_line(tmp_path: Path, broken, message
         RunFolder(tmp_path / "runs", "r", clock=at_noon)
 
 
+@pytest.mark.parametrize("name", ["../../precious", "/precious", "results-000001.jsonl/../../../precious", "run.json"])
+def test_a_listed_name_cannot_lead_to_another_file(tmp_path: Path, name: str) -> None:
+    run, _ = moved_run(tmp_path)
+    (tmp_path / "precious").write_text("not ours")
+    path = run.folder / "segments.jsonl"
+    lines = path.read_bytes().splitlines()
+    lines[-1] = json.dumps({**json.loads(lines[-1]), "name": name}).encode()
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(StorageError, match=rf"segments\.jsonl:{len(lines)}: .* is not the name of a segment"):
+        remove_run(run.folder)
+    assert (tmp_path / "precious").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b'{"schema":"agentv-seg'])
+def test_a_list_without_its_first_line_is_an_error(tmp_path: Path, content: bytes) -> None:
+    run, segments = moved_run(tmp_path)
+    (run.folder / "segments.jsonl").write_bytes(content)
+    for use in (lambda: rows(run), lambda: remove_run(run.folder), lambda: continue_run(tmp_path / "runs")):
+        with pytest.raises(StorageError, match=r"segments\.jsonl:1: the first line is missing"):
+            use()
+    assert all(path.exists() for path in segments)
+
+
+@pytest.mark.parametrize("lines", [-1, 1])
+def test_a_run_whose_list_has_lost_lines_is_not_continued(tmp_path: Path, lines: int) -> None:
+    """The segments that are no longer listed would be overwritten."""
+    run, _ = moved_run(tmp_path)
+    path, before = run.folder / "segments.jsonl", {each: each.read_bytes() for each in tmp_path.glob("place/r/*")}
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:lines]))
+    with pytest.raises(StorageError, match=r"segments\.jsonl does not list \S+/r/\w+-\d{6}\.jsonl\. Restore"):
+        continue_run(tmp_path / "runs")
+    assert {each: each.read_bytes() for each in tmp_path.glob("place/r/*")} == before
+
+
+def test_a_second_copy_of_a_run_does_not_overwrite_the_segments_of_the_first(tmp_path: Path) -> None:
+    run, _ = moved_run(tmp_path)
+    copytree(tmp_path / "runs", tmp_path / "copy")
+    continue_run(tmp_path / "copy")
+    with pytest.raises(StorageError, match="if another copy of this run was continued, continue that one"):
+        continue_run(tmp_path / "runs")
+    assert rows(open_run(tmp_path / "copy" / "r")) == [*rows(run), "last"]
+
+
+def test_a_local_part_that_later_parts_follow_may_not_be_missing(tmp_path: Path) -> None:
+    """An object store that could not be reached for long leaves several parts in the folder of the run."""
+    place = tmp_path / "place"
+    store = RunFolder(tmp_path, "r", clock=at_noon, segments=str(place), segment_rules=cut_at(2000))
+    store.begin(make_run(run_id="r"))
+    place.joinpath("r").rename(tmp_path / "elsewhere")
+    place.joinpath("r").write_text("a file")
+    add(store, [f"row {number}" for number in range(20)])
+    with pytest.raises(StorageError, match="cannot move a part"):
+        store.close("finished")
+    first, *_, last = sorted((tmp_path / "r").glob("results.*.jsonl"), key=lambda path: int(path.suffixes[0][1:]))
+    first.rename(tmp_path / "lost")
+    for use in (lambda: rows(open_run(tmp_path / "r")), lambda: continue_run(tmp_path)):
+        with pytest.raises(StorageError, match=rf"{first.name} is missing, but later parts of the file exist"):
+            use()
+    assert last.exists()
+
+
 def test_a_place_that_cannot_be_written_is_said_before_the_run_begins(tmp_path: Path) -> None:
     (tmp_path / "place").write_text("a file")
     store = RunFolder(tmp_path, "r", clock=at_noon, segments=str(tmp_path / "place"))
@@ -440,8 +502,29 @@ def test_a_url_of_fsspec_works_as_a_folder_does(tmp_path: Path) -> None:
         ("", "must not be empty"),
         ("s3://me:secret@bucket/runs", "must not contain a user or password"),
         ("nothing-like-this://bucket", "nothing-like-this://bucket: Protocol not known"),
+        ("s3://[me:secret@bucket", "the URL of segments is not valid: Invalid IPv6 URL"),
+        ("simplecache::s3://me:secret@bucket", "must name one object store, without '::'"),
+        ("https://host/runs?sig=secret", "must not contain a query"),
+        ("s3://", "s3:// names no bucket"),
+        ("s3:///", "s3:/// names no bucket"),
+        ("memory://bucket", "memory:// ends with the process"),
+        ("github://bucket", "github://bucket: TypeError: "),
     ],
 )
-def test_a_wrong_url_is_refused(url: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        check_url(url)
+def test_a_wrong_url_is_refused(tmp_path: Path, url: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        check_url(url, runs=tmp_path)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [".", "../runs", "link", "file://{runs}", "local://{runs}"])
+def test_the_folder_of_the_runs_is_not_a_place_for_segments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The segments of a run would be written into its own folder, over its run.json."""
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    (runs / "link").symlink_to(runs)
+    monkeypatch.chdir(runs)
+    with pytest.raises(ConfigError, match="is the folder of the runs"):
+        check_url(name.format(runs=runs), runs=runs)

@@ -97,7 +97,9 @@ def test_an_object_that_is_gone_is_an_error_with_its_line(tmp_path: Path, bucket
 @pytest.mark.usefixtures("bucket")
 def test_a_bucket_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     store = RunFolder(tmp_path, "r", clock=at_noon, segments="s3://runs-of-nobody")
-    with pytest.raises(StorageError, match=r"cannot write s3://runs-of-nobody/r/run\.json: "):
+    with pytest.raises(
+        StorageError, match=r"cannot write s3://runs-of-nobody/r/run\.json: there is no such folder or bucket"
+    ):
         store.begin(make_run(run_id="r"))
     store.close("failed")
     assert not s3fs.S3FileSystem().exists("runs-of-nobody")

@@ -47,9 +47,9 @@ def merge(
     `segments` is the URL of the folder or object store for the new run's results; None: they are in the run folder.
     `allow_mixed` also merges runs of different files, targets, options or versions; such a run is incomplete.
     """
-    if segments is not None:
-        check_url(segments)
     home = find_home(Path.cwd())
+    if segments is not None:
+        check_url(segments, runs=runs_folder(home))
     folders = list(dict.fromkeys(find_run(home, reference).resolve() for reference in references))
     if len(folders) < 2:  # noqa: PLR2004 - one run needs no merging
         raise ConfigError("merge needs at least two different runs")

@@ -31,10 +31,9 @@ def make_store(plan: RunPlan, *, clock: Clock, on_disk: bool = True, store_url: 
         from agentv.storage.run.memory import MemoryStore  # noqa: PLC0415 - few runs are in memory only
 
         return MemoryStore(run_id, clock=clock)
-    segments = plan.options.segments
+    segments, runs = plan.options.segments, runs_folder(Path(plan.home))
     if segments is not None:
-        check_url(segments)
-    runs = runs_folder(Path(plan.home))
+        check_url(segments, runs=runs)
     return with_team_store(store_url, plan.specs, lambda: RunFolder(runs, run_id, clock=clock, segments=segments))
 
 

@@ -31,6 +31,7 @@ from agentv.scoring.gates.run_verdict import (
     why_mixed,
 )
 from agentv.storage.files.run_file import size_of
+from agentv.storage.files.segments import SEGMENTS_FILE
 from agentv.storage.run.checksums import (
     CHECKSUMS,
     changed_files,
@@ -328,8 +329,9 @@ def check_stored_run(run: StoredRun, files: Collection[str] | None = None) -> St
 
     `files` limits the comparison of checksums to some files of lines. Rows are not read if a checksum shows that their
     file is unchanged, nor if it is a symbolic link, which cannot be opened for writing anyway. Raises StorageError for
-    a row that cannot be read.
+    a row that cannot be read, and for a lost list of segments.
     """
+    _refuse_lost_list(run)
     recorded = load_checksums(run)
     checked = StoredCheck(tuple(changed_files(run, recorded, files)), has_checksums=recorded.are_recorded)
     if (run.folder / _RESULTS).is_symlink() or is_unchanged(run, recorded, _RESULTS):
@@ -350,6 +352,14 @@ def find_edits(run: StoredRun, files: Collection[str] | None = None) -> tuple[st
         return check_stored_run(run, files).edits
     except StorageError as error:
         return (f"its results cannot be compared with its recorded verdict: {error}",)
+
+
+def _refuse_lost_list(run: StoredRun) -> None:
+    """Raise StorageError if a run has lost its list of segments. A run from the team database has its rows instead."""
+    options, path = run.run.plan.get("options"), run.folder / SEGMENTS_FILE
+    has_segments = isinstance(options, Mapping) and options.get("segments") is not None
+    if has_segments and not path.exists() and not (run.folder / "cases.jsonl").exists():
+        raise StorageError(f"{path}, the list of the segments, is missing; restore it from a copy")
 
 
 def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[str, ...]:

@@ -13,35 +13,60 @@ from agentv.types.errors import ConfigError, StorageError
 _FILE_SCHEME = "file://"
 
 
-def check_url(url: str) -> None:
-    """Raise ConfigError for an empty URL, for one that no installed package opens, and for one with a user or password.
+def check_url(url: str, *, runs: Path) -> None:
+    """Raise ConfigError for a URL to which the segments of the runs in `runs` cannot be moved.
 
-    The URL is stored with the run, and a password must not be.
+    The URL is stored with the run, so it must not contain a secret. A segment must outlive the process, and must not
+    be written into the folder of its own run.
     """
     if not url.strip():
         raise ConfigError(
             "the location of segments must not be empty; expected a folder or a URL such as s3://bucket/runs"
         )
-    if _is_path(url):
-        return
-    if urlsplit(url).username or urlsplit(url).password:
-        raise ConfigError(
-            "the URL of segments must not contain a user or password, because it is stored with the run; set the "
-            "environment variables that the object store's client reads"
-        )
-    _filesystem(url)
+    if not _is_path(url):
+        _check_address(url)
+        filesystem, place = _filesystem(url)
+        if "file" not in filesystem.protocol:
+            return
+    else:
+        place = _without_scheme(url)
+    if Path(place).resolve() == runs.resolve():
+        raise ConfigError(f"the location of segments, {url}, is the folder of the runs; expected another folder")
+
+
+def _check_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        has_user = bool(parts.username or parts.password)
+    except ValueError as error:
+        raise ConfigError(f"the URL of segments is not valid: {error}") from None
+    if "::" in url:
+        raise ConfigError("the URL of segments must name one object store, without '::'")
+    advice = "because it is stored with the run; set the environment variables that the object store's client reads"
+    if has_user:
+        raise ConfigError(f"the URL of segments must not contain a user or password, {advice}")
+    if parts.query:
+        raise ConfigError(f"the URL of segments must not contain a query, {advice}")
+    if parts.scheme == "memory":
+        raise ConfigError("the segments of a run must outlive it, and memory:// ends with the process")
+    if not parts.netloc and not parts.path.strip("/"):
+        raise ConfigError(f"{url} names no bucket; expected a URL such as s3://bucket/runs")
 
 
 def put(path: Path, url: str, *, base: Path) -> None:
     """Copy a local file to a URL, replacing an existing file. Raises StorageError.
 
-    A relative path starts at `base`. A local copy is synced to the disk.
+    A relative path starts at `base`. A local copy is synced to the disk. An object store is asked for the size of the
+    object, because the local file is deleted when it has been copied.
     """
-    with _storage_errors("write", url):
+    with storage_errors("write", url):
         if not _is_path(url):
             filesystem, place = _filesystem(url)
             filesystem.put_file(str(path), place)
             filesystem.invalidate_cache()
+            written, stored = path.stat().st_size, int(filesystem.info(place)["size"])
+            if stored != written:
+                raise StorageError(f"cannot write {url}: the object has {stored:,} bytes instead of {written:,}")
             return
         from shutil import copyfileobj  # noqa: PLC0415 - also loads three compressors, and few runs have segments
 
@@ -60,7 +85,7 @@ def put(path: Path, url: str, *, base: Path) -> None:
 
 def open_stored(url: str, *, base: Path) -> tuple[BinaryIO, int]:
     """Open a file for reading at any offset; return it with its size. Raises StorageError."""
-    with _storage_errors("read", url):
+    with storage_errors("read", url):
         if _is_path(url):
             file = open_lines(_path(url, base), buffering=0)
             return file, os.fstat(file.fileno()).st_size
@@ -70,7 +95,7 @@ def open_stored(url: str, *, base: Path) -> tuple[BinaryIO, int]:
 
 def remove(url: str, *, base: Path) -> None:
     """Delete a file; do nothing if there is none. Raises StorageError."""
-    with _storage_errors("delete", url):
+    with storage_errors("delete", url):
         if _is_path(url):
             _path(url, base).unlink(missing_ok=True)
             return
@@ -81,7 +106,7 @@ def remove(url: str, *, base: Path) -> None:
 
 def names_in(url: str, *, base: Path) -> list[str]:
     """Return the names of the files in a folder, none for a missing one. Raises StorageError."""
-    with _storage_errors("list", url):
+    with storage_errors("list", url):
         if _is_path(url):
             folder = _path(url, base)
             return sorted(entry.name for entry in os.scandir(folder) if entry.is_file()) if folder.exists() else []
@@ -153,17 +178,21 @@ def _filesystem(url: str) -> tuple[Any, str]:
         ) from error
     except ValueError as error:
         raise ConfigError(f"{url}: {error}") from error
+    except Exception as error:  # a client may raise anything, such as TypeError for options that a URL cannot have
+        raise ConfigError(f"{url}: {type(error).__name__}: {error}") from error
     return found
 
 
 @contextmanager
-def _storage_errors(verb: str, url: str) -> Iterator[None]:
+def storage_errors(verb: str, url: str) -> Iterator[None]:
+    """Turn exceptions of an object store's client, which may be of any kind, into a StorageError."""
     try:
         yield
     except (StorageError, ConfigError):
         raise
     except FileNotFoundError as error:
-        raise StorageError(f"cannot {verb} {url}: there is no such file") from error
+        missing = "folder or bucket" if verb == "write" else "file"
+        raise StorageError(f"cannot {verb} {url}: there is no such {missing}") from error
     except OSError as error:
         raise StorageError(f"cannot {verb} {url}: {error.strerror or error}") from error
     except Exception as error:

@@ -11,7 +11,7 @@ from zlib import crc32
 from msgspec import Struct
 
 from agentv.storage.files.line_file import FileEnd, LineFile, open_lines, part_path
-from agentv.storage.files.object_store import open_stored
+from agentv.storage.files.object_store import open_stored, storage_errors
 from agentv.storage.files.segments import SEGMENTS_FILE, Segment, load_segments
 from agentv.types.errors import StorageError
 
@@ -91,6 +91,8 @@ def append_to(path: Path) -> LineFile:
     listed = () if segments is None else segments.of(path.name)
     end = listed[-1].end if listed else FileEnd()
     last = _last_local_part(path, len(listed))
+    if segments is not None and (missing := _missing_part(path, len(listed))) is not None:
+        raise _gap_error(missing)
     for part in range(len(listed), last):
         complete = LineFile(path, part=part, before=end)
         complete.close()
@@ -104,6 +106,22 @@ def _last_local_part(path: Path, first: int) -> int:
     while part_path(path, last + 1).exists():
         last += 1
     return last
+
+
+def _missing_part(path: Path, first: int) -> Path | None:
+    """Return the first local part that is missing although later parts exist; `first` is the first local part."""
+    last = max(map(_part_number, path.parent.glob(f"{path.stem}.*{path.suffix}")), default=first)
+    return next((part_path(path, part) for part in range(first, last) if not part_path(path, part).exists()), None)
+
+
+def _gap_error(missing: Path) -> StorageError:
+    return StorageError(f"{missing} is missing, but later parts of the file exist; restore it from a copy")
+
+
+def _part_number(path: Path) -> int:
+    """Return the number of a local part by its name, -1 for part 0 and for other files."""
+    number = path.stem.rpartition(".")[2]
+    return int(number) if number.isascii() and number.isdigit() else -1
 
 
 class _Part(Struct):
@@ -127,11 +145,14 @@ def _open_parts(path: Path) -> list[_Part] | None:
             return None
         segments = load_segments(path.parent)
         found = () if segments is None else segments.of(path.name)
-        local = _open_local(path, len(found))
+        missing = _missing_part(path, len(found))
+        local = _open_local(path, len(found)) if missing is None else []
         if _size_of_list(path.parent) == list_size:
             break
         for file, _ in local:
             file.close()
+    if missing is not None:
+        raise _gap_error(missing)
     if not found and not local:
         raise FileNotFoundError(path)
     parts, start = [], 0
@@ -210,9 +231,8 @@ class _JoinedFile(io.RawIOBase):
         offset = self._position - part.start
         file = self._file if part is self._part and self._file is not None else self._open_part(part)
         if offset != self._part_offset:
-            file.seek(offset)
             self._crc = 0 if offset == 0 else None
-        data = file.read(min(len(buffer), part.size - offset))
+        data = self._read(part, file, offset, min(len(buffer), part.size - offset))
         if not data:
             raise self._damage_error(part, f"ends after {offset} bytes")
         self._part_offset = offset + len(data)
@@ -223,6 +243,15 @@ class _JoinedFile(io.RawIOBase):
         self._position += len(data)
         buffer[: len(data)] = data
         return len(data)
+
+    def _read(self, part: _Part, file: BinaryIO, offset: int, size: int) -> bytes:
+        try:
+            with storage_errors("read", str(self._folder) if part.segment is None else part.segment.url):
+                if offset != self._part_offset:
+                    file.seek(offset)
+                return file.read(size)
+        except StorageError as error:
+            raise StorageError(f"{self._place_of(part)}: {error}") from error
 
     def close(self) -> None:
         if not self.closed:

@@ -85,6 +85,21 @@ class SegmentWriter:
         if self._waiting:
             self._start_moving()
 
+    def refuse_unlisted(self, files: Sequence[LineFile]) -> None:
+        """Raise StorageError if a part was moved that is neither listed nor in the run's folder.
+
+        Then the list has lost a line, or another copy of the run was continued. A node's segments have other names.
+        """
+        found = set(names_in(self._url, base=self._folder))
+        for file in files:
+            name, listed = file.path.name, self._count_listed(file.path.name)
+            local = {segment_name(name, part) for part in range(listed, file.part + bool(file.own_bytes))}
+            if (unlisted := segment_name(name, listed)) in found - local:
+                raise StorageError(
+                    f"{self._folder / SEGMENTS_FILE} does not list {joined(self._url, unlisted)}. Restore "
+                    f"{SEGMENTS_FILE} from a copy; or, if another copy of this run was continued, continue that one"
+                )
+
     def copy_run_file(self) -> None:
         """Copy run.json to the folder of the segments. Raises StorageError if nothing can be written there."""
         put(self._folder / RUN_FILE, joined(self._url, RUN_FILE), base=self._folder)

@@ -79,13 +79,15 @@ def begin_segments(folder: Path, url: str) -> None:
 def load_segments(folder: Path) -> Segments | None:
     """Return the segments that a run lists; None for a run without a segments.jsonl.
 
-    Raises StorageError, with the number of the line, for a line that cannot be read and for a segment that does not
-    begin where the previous segment of its file ends.
+    Raises StorageError, with the number of the line, for a line that cannot be read, for a name that is not that of a
+    segment, and for a segment that does not begin where the previous segment of its file ends.
     """
     path = folder / SEGMENTS_FILE
     lines = enumerate(plain_lines(path), start=1)
     _, first = next(lines, (0, None))
     if first is None:
+        if path.exists():
+            raise StorageError(f"{path}:1: the first line is missing; restore {SEGMENTS_FILE} from a copy")
         return None
     found: dict[str, list[Segment]] = {}
     number = 1
@@ -97,17 +99,25 @@ def load_segments(folder: Path) -> Segments | None:
             check_schema(record.schema, SEGMENT_SCHEMA)
             earlier = found.setdefault(record.file, [])
             _check_order(record, earlier[-1].record if earlier else None)
-            name = record.name or segment_name(record.file, record.part)
-            earlier.append(Segment(record, number, joined(head.url, name)))
+            earlier.append(Segment(record, number, joined(head.url, _checked_name(record))))
     except (ValueError, RecursionError, StorageError) as error:
         raise StorageError(f"{path}:{number}: {reason(error)}") from error
     return Segments(head.url, found)
 
 
+def _checked_name(record: SegmentRecord) -> str:
+    """Return the name of a segment. Raises StorageError for another name, which might lead to any file."""
+    name = record.name or segment_name(record.file, record.part)
+    if not is_segment_name(name):
+        raise StorageError(f"{name!r} is not the name of a segment; restore {SEGMENTS_FILE} from a copy")
+    return name
+
+
 def _check_order(record: SegmentRecord, before: SegmentRecord | None) -> None:
     """Raise StorageError unless a segment begins where `before` ends, ValueError for a malformed CRC-32."""
     part, lines, size = (0, 0, 0) if before is None else (before.part + 1, before.total.lines, before.total.bytes)
-    if (record.part, record.total.lines, record.total.bytes) != (part, lines + record.lines, size + record.bytes):
+    end = (part, lines + record.lines, size + record.bytes)
+    if (record.part, record.total.lines, record.total.bytes) != end or min(record.lines, record.bytes) < 0:
         raise StorageError(
             f"part {record.part} of {record.file} does not follow the part that is listed before it; restore "
             f"{SEGMENTS_FILE} from a copy"

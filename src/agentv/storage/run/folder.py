@@ -400,10 +400,13 @@ def _open_files(
         if segments is not None and not has_segments:
             set_segments_folder(folder, segments)
         files = [append_to(folder / name) for name in LINE_FILES]
-        return files, SegmentWriter(folder, rules=rules)
-    except OSError:
+        writer = SegmentWriter(folder, rules=rules)
+        if has_segments:
+            writer.refuse_unlisted(files[1:])
+    except (OSError, StorageError):
         lock.release()
         raise
+    return files, writer
 
 
 def make_run_folder(folder: Path) -> None:

@@ -1,0 +1,67 @@
+"""An object store that fails: nothing is lost, no failure is an exception of the client, and each names its object."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.storage.test_segments import add, cut_at, rows, write
+from tests.support.failing_s3 import FailingS3, Fault, failing_s3
+from tests.support.stored import at_noon, make_run
+
+from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.stored import open_run
+from agentv.types.errors import StorageError
+
+s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed: uv sync --group s3")
+TEXTS = [f"row {number}" for number in range(9)]
+PLACE = "s3://bucket/team"
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[FailingS3]:
+    with failing_s3() as server:
+        for name, value in {
+            "AWS_ENDPOINT_URL": server.address,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",
+            "AWS_MAX_ATTEMPTS": "1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        s3fs.S3FileSystem.clear_instance_cache()
+        yield server
+        s3fs.S3FileSystem.clear_instance_cache()
+
+
+@pytest.mark.parametrize("fault", [403, 404, "half"])
+def test_an_object_that_cannot_be_read_is_an_error_with_its_line(
+    tmp_path: Path, store: FailingS3, fault: Fault
+) -> None:
+    run = write(tmp_path, TEXTS, segments=PLACE, rules=cut_at(4000))
+    assert rows(run) == TEXTS
+    store.fault = lambda method, path: fault if method == "GET" and "results-000001" in path else None
+    with pytest.raises(StorageError, match=rf"segments\.jsonl:\d+: .*{PLACE}/r/results-000001\.jsonl"):
+        rows(run)
+
+
+def test_an_upload_that_is_not_stored_leaves_the_rows_in_the_folder(tmp_path: Path, store: FailingS3) -> None:
+    store.fault = lambda method, path: "lost" if method == "PUT" and "results-000001" in path else None
+    with pytest.raises(StorageError, match=r"cannot write .*results-000001\.jsonl.*Every result is saved in"):
+        write(tmp_path, TEXTS, segments=PLACE, rules=cut_at(4000))
+    assert rows(open_run(tmp_path / "r")) == TEXTS
+
+
+@pytest.mark.parametrize("fault", [403, 404])
+def test_rows_that_cannot_be_uploaded_are_moved_later(tmp_path: Path, store: FailingS3, fault: Fault) -> None:
+    store.fault = lambda method, path: fault if method == "PUT" and "results-" in path else None
+    with pytest.raises(StorageError, match=r"cannot move a part of results\.jsonl .*agentv resume r"):
+        write(tmp_path, TEXTS, segments=PLACE, rules=cut_at(4000))
+    assert rows(open_run(tmp_path / "r")) == TEXTS
+    store.fault = lambda _method, _path: None
+    continued = RunFolder(tmp_path, "r", clock=at_noon)
+    continued.begin(make_run(run_id="r"))
+    add(continued, ["last"])
+    continued.close("finished")
+    assert rows(open_run(tmp_path / "r")) == [*TEXTS, "last"]
+    assert not list((tmp_path / "r").glob("results*"))
