@@ -241,3 +241,17 @@ def test_a_server_that_does_not_confirm_the_end_of_a_session_does_not_delay_a_ru
 
     assert any(request.line.startswith("DELETE") for request in server.requests)
     assert time.monotonic() - started < 15.0
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+def test_the_response_to_another_request_is_no_answer(kind: str) -> None:
+    result = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "hostile", "version": "1"}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 999, "result": result})
+    answer = reply(f"data: {body}\n\n" if kind == "text/event-stream" else body, headers={"Content-Type": kind})
+    with serving(answer) as server:
+        failure = failure_of(at(server.url), make_request(CALL, timeout_s=20.0))
+
+    assert (failure.kind, "replied to the JSON-RPC request 999 instead of" in failure.message) == (
+        "malformed_reply",
+        True,
+    )

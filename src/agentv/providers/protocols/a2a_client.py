@@ -35,7 +35,7 @@ from agentv.providers.apis.response_body import MAX_STREAM_BYTES
 from agentv.providers.protocols.a2a_addresses import check_reachable, host_of, is_same_host, is_same_origin
 from agentv.providers.protocols.a2a_responses import A2aResponse
 from agentv.providers.protocols.a2a_settings import A2aSettings
-from agentv.providers.protocols.bounded_http import ACCEPT_ENCODING, BoundedBody
+from agentv.providers.protocols.bounded_http import ACCEPT_ENCODING, BoundedBody, check_reply, json_rpc_id
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
@@ -228,7 +228,7 @@ class _Body(BoundedBody, httpx.AsyncByteStream):
 
     def __init__(self, response: httpx.Response) -> None:
         super().__init__(response.stream, response.headers)
-        self._request_id = _json_rpc_id(response.request) if response.is_success else None
+        self._request_id = json_rpc_id(response.request.content) if response.is_success else None
 
     def check_message(self, message: bytes) -> None:
         """Raise ProviderError for the response to another request."""
@@ -239,23 +239,10 @@ class _Body(BoundedBody, httpx.AsyncByteStream):
             return  # the SDK reports it
         if not isinstance(value, dict):
             return
-        replied_to = value.get("id")
-        is_error = replied_to is None and "error" in value  # of a request whose id the agent could not read
-        if self._request_id is not None and replied_to != self._request_id and not is_error:
-            said = f"the agent replied to the JSON-RPC request {replied_to!r:.100} instead of {self._request_id!r}"
-            raise ProviderError(Failure("malformed_reply", said))
+        check_reply(value, self._request_id, "the agent")
         result = value.get("result", value)
         update = result.get("statusUpdate", result) if isinstance(result, dict) else None
         self.is_over |= isinstance(update, dict) and update.get("final") is True
-
-
-def _json_rpc_id(request: httpx.Request) -> str | None:
-    """Return the id of a JSON-RPC request, None for any other request."""
-    try:
-        asked = msgspec.json.decode(request.content)
-    except msgspec.DecodeError:
-        return None
-    return str(asked["id"]) if isinstance(asked, dict) and "jsonrpc" in asked else None
 
 
 def _card_places(url: str) -> Iterator[str]:

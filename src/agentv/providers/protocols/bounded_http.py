@@ -10,7 +10,7 @@ from agentv.providers.apis.response_body import MAX_BODY_BYTES, MAX_STREAM_BYTES
 from agentv.providers.apis.streamed_response import EventReader
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
 
 ACCEPT_ENCODING = {"Accept-Encoding": "gzip, deflate"}
 """The encodings that a BoundedBody decompresses."""
@@ -36,6 +36,28 @@ def check_values(message: bytes) -> None:
             waiting += value.values() if isinstance(value, dict) else value
     if count > MAX_VALUES:
         raise ProviderError(Failure("too_large", f"a message of the server has more than {MAX_VALUES:,} values"))
+
+
+def json_rpc_id(request: bytes) -> JsonValue:
+    """Return the id of a JSON-RPC request, None for any other request."""
+    try:
+        asked = msgspec.json.decode(request)
+    except msgspec.DecodeError:
+        return None
+    return asked.get("id") if isinstance(asked, dict) and "jsonrpc" in asked else None
+
+
+def check_reply(reply: JsonObject, request_id: JsonValue, server: str) -> None:
+    """Raise ProviderError for the response to another JSON-RPC request than `request_id`, if there is one.
+
+    Messages of the server itself, which have a `method`, pass; so does an error without id, which is the response to a
+    request whose id the server could not read. `server` is its name in the message.
+    """
+    replied_to = reply.get("id")
+    if request_id in (None, replied_to) or "method" in reply or (replied_to is None and "error" in reply):
+        return
+    said = f"{server} replied to the JSON-RPC request {replied_to!r:.100} instead of {request_id!r}"
+    raise ProviderError(Failure("malformed_reply", said))
 
 
 class BoundedBody:

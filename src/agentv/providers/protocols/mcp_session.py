@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import anyio
 import httpx2
 import mcp_types
+import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp import Client
 from mcp.client import Transport
@@ -33,7 +34,7 @@ from agentv.execution.processes.tree import ProcessTree, finish, start_tree
 from agentv.providers.agents.commands import start_failure
 from agentv.providers.apis.response_body import MAX_BODY_BYTES
 from agentv.providers.apis.streamed_response import MAX_EVENT_BYTES
-from agentv.providers.protocols.bounded_http import ACCEPT_ENCODING, BoundedBody, check_values
+from agentv.providers.protocols.bounded_http import ACCEPT_ENCODING, BoundedBody, check_reply, check_values, json_rpc_id
 from agentv.providers.protocols.mcp_settings import McpSettings
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
@@ -285,7 +286,7 @@ class McpSession:
 
     async def _limit_body(self, response: httpx2.Response) -> None:
         try:
-            response.stream = _Body(response.stream, response.headers, self)
+            response.stream = _Body(response, self)
         except ProviderError as error:
             self.refusal = error.failure
             await response.aclose()
@@ -316,11 +317,23 @@ async def _accept_result(name: str, result: mcp_types.CallToolResult) -> None:
 
 
 class _Body(BoundedBody, httpx2.AsyncByteStream):
-    """A limited body of a session's responses. A failure is raised as an error that the SDK handles."""
+    """A limited body of a session's responses, which must belong to its request: the SDK takes a response for any.
 
-    def __init__(self, stream: object, headers: httpx2.Headers, session: McpSession) -> None:
-        super().__init__(stream, headers)
+    A failure is raised as an error that the SDK handles.
+    """
+
+    def __init__(self, response: httpx2.Response, session: McpSession) -> None:
+        super().__init__(response.stream, response.headers)
+        self._request_id = json_rpc_id(response.request.content) if response.is_success else None
         self._session = session
+
+    def check_message(self, message: bytes) -> None:
+        """Raise ProviderError for the response to another request."""
+        super().check_message(message)
+        with suppress(msgspec.DecodeError, RecursionError):  # the SDK reports it
+            reply = msgspec.json.decode(message)
+            if isinstance(reply, dict):
+                check_reply(reply, self._request_id, "the server")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield the pieces of the body. Raises StreamError, with the failure in the session's `refusal`."""
