@@ -231,7 +231,7 @@ HAS = EvaluatorConfig("has", "contains", {"value": "x"})
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        (lambda: calls(deep(600)), None),
+        (lambda: calls(deep(600)), "unexpected_shape"),
         (lambda: calls({"n": float("nan")}), None),
         (lambda: {"text": "x", "output_messages": [{"role": "assistant", "content": {1: "x"}}]}, None),
         (lambda: ProviderResponse("x", cost_usd=float("nan")), None),

@@ -234,8 +234,8 @@ def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -
     elif options.as_json:
         _print_json(stored, shown, query, edits)
     elif options.case is None:
-        _print_rows(stored, shown, query)
-        click.echo(f"\nDetails of a case: agentv show {stored.run_id} CASE{runs.option}")
+        if _print_rows(stored, shown, query):
+            click.echo(f"\nDetails of a case: agentv show {stored.run_id} CASE{runs.option}")
     else:
         style = terminal_style()
         views = _views(stored, shown, query)
@@ -294,7 +294,8 @@ def _print_side_by_side(stored: StoredRun, shown: ShownRows, query: RowQuery) ->
         click.echo(f"\nand {count_text(left_out, 'more case')}; name a CASE, or select with --failed or --tag")
 
 
-def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
+def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> bool:
+    """Print the selected results; return False if there are none."""
     from agentv.reports.run.row_text import RowLabels
     from agentv.reports.text.amounts import count_text
 
@@ -304,7 +305,7 @@ def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
     labels = RowLabels(with_suite=isinstance(suites, Sequence) and len(suites) > 1)
     if shown.page is not None and not shown.page.total:
         click.echo("No result matches these options.")
-        return
+        return False
     for line in view.rows(shown.rows, labels):
         click.echo(line)
     _print_corrected_rates(stored)
@@ -313,6 +314,7 @@ def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> None:
         click.echo(f"\nre-run: {count_text(reruns, 'result')}; first answers count, and each case shows its re-runs")
     if shown.page is not None and query.page_size is not None:
         click.echo(f"\n{page_text(shown.page, query)}")
+    return True
 
 
 def _print_corrected_rates(stored: StoredRun) -> None:

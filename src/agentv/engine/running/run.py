@@ -4,7 +4,7 @@ import asyncio
 import platform
 import random
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -73,7 +73,7 @@ async def run_plan(
     if isinstance(store, ReportingStore):
         store.report_to(partial(recorder.note, is_problem=True))
     try:
-        recorder.watched_files = await asyncio.to_thread(WatchedFiles, plan.evaluator_files)
+        recorder.watched_files = await asyncio.to_thread(WatchedFiles, _judging_files(plan))
         store.begin(await _run_record(plan, store.run_id, clock))
         recorder.emit(_run_started(plan, store, None if resume_plan is None else resume_plan.spent))
         stop_counting = count_in_background(plan, recorder.emit)
@@ -221,6 +221,15 @@ def _uncalled(plan: RunPlan, resume_plan: "ResumePlan | None") -> tuple[Resolved
     if resume_plan is None or resume_plan.calls_targets:
         return ()
     return plan.non_judge_targets
+
+
+def _judging_files(plan: RunPlan) -> Iterable[str]:
+    """Return the files that evaluators read or run here; nodes with a copy of the project watch their own."""
+    if plan.options.backend == "ray":
+        from agentv.engine.cluster.packing import is_packed  # noqa: PLC0415 - few runs use it
+
+        return () if is_packed(plan) else plan.evaluator_files
+    return plan.evaluator_files
 
 
 def _nodes_quota(recorder: RunRecorder, *, on_ray: bool) -> QuotaService:

@@ -115,11 +115,14 @@ def refuse_changed_judges(run: StoredRun) -> None:
 
 
 def _root_of(run: StoredRun) -> Path | None:
-    """Return the root of the repository that a run was started in; None if its plan has no folder."""
+    """Return the root of the repository that a run was started in; None if its plan has no valid folder."""
     folder = run.run.plan.get("folder")
     if not isinstance(folder, str):
         return None
-    return find_repository_root(Path(run.folder.resolve().parent.parent.parent, folder).resolve())
+    try:
+        return find_repository_root(Path(run.folder.resolve().parent.parent.parent, folder).resolve())
+    except (OSError, ValueError):  # a folder that cannot exist
+        return None
 
 
 def _has_changed_files(stored: JsonObject, root: Path) -> bool:
