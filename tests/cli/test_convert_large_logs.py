@@ -53,7 +53,7 @@ def packed(path: Path, part: Part, method: int = ZIP_DEFLATED) -> Path:
     [
         (Part(b"metadata", b'{"x": [', b"{},", 52_000_000, b"{}]}"), "bytes; at most 67,108,864 are read"),
         (Part(b"metadata", b'{"x": [', b"{},", 20_000_000, b"{}]}"), "it has more than 1,000,000 values"),
-        (Part(b"events", b"[", b"[[]],", 12_000_000, b"[]]"), "more than 3,000,000 objects and lists"),
+        (Part(b"events", b"[", b"[[]],", 12_000_000, b"[]]"), "it has more than 3,000,000 nested objects and lists"),
         (Part(b"input", b'"', b"x", 60_000_000, b'"'), "more than 20 MiB of it are needed"),
         (Part(b"x", b"", b" ", 60_000_000, b"1"), "more than 20 MiB of it are needed"),
     ],

@@ -14,6 +14,7 @@ from agentv.engine.plugins.loading import load_specs
 from agentv.loading.check.untrusted import list_uses
 from agentv.loading.edit.cases_file import open_cases
 from agentv.loading.suites.suites import load_suite
+from agentv.types.cases import EvalCase
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.records.result import CaseResult
 
@@ -278,6 +279,37 @@ def test_conversion_reads_no_cases_from_outside(tmp_path: Path, named: str, said
     suite.write_text(f"tests: ['file://{named}']\n")
     with pytest.raises(ConfigError, match=re.escape(said)):
         agentv(["convert", str(suite), "-o", str(suite.with_name("ours.yaml")), "--to", "agentv"])
+
+
+@pytest.mark.parametrize("named", ["../outside", "link"])
+def test_a_folder_of_cases_outside_of_the_project_is_refused(tmp_path: Path, named: str) -> None:
+    case = tmp_path / "outside" / "one" / "case.yaml"
+    case.parent.mkdir(parents=True)
+    case.write_text("{input: hi, criteria: ok}")
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    (project / "link").symlink_to(tmp_path / "outside")
+    (project / "s.eval.yaml").write_text(f"tests: file://{named}\n")
+    with pytest.raises(EvalFileError, match="leads outside of"):
+        load_suite(project / "s.eval.yaml", specs=load_specs())
+    with pytest.raises(ConfigError, match="leads outside of"):
+        agentv(["convert", str(project / "s.eval.yaml"), "-o", str(project / "ours.yaml"), "--to", "agentv"])
+
+
+def test_a_folder_of_cases_is_converted_as_it_is_run(tmp_path: Path) -> None:
+    for name in ("a/case.yaml", "b/case.yml"):
+        (tmp_path / "cases" / name).parent.mkdir(parents=True)
+        (tmp_path / "cases" / name).write_text("{input: hi, criteria: ok}")
+    source, ours = tmp_path / "s.eval.yaml", tmp_path / "ours.yaml"
+    source.write_text(f"tests: file://{tmp_path}/cases\n")
+    (tmp_path / ".git").mkdir()
+    with pytest.raises(SystemExit):
+        agentv(["convert", str(source), "-o", str(ours), "--to", "agentv"])
+    for path in (source, ours):
+        assert [case.id for case in load_suite(path, specs=load_specs()).cases if isinstance(case, EvalCase)] == [
+            "a",
+            "b",
+        ]
 
 
 def test_a_run_names_the_generation_first(

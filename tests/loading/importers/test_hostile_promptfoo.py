@@ -103,7 +103,7 @@ def test_combinations_have_a_limit_and_leave_a_skipped_case(
 
 def test_all_tests_together_have_a_limit(tmp_path: Path) -> None:
     tests = [{"vars": {name: list(range(10)) for name in "abcd"}}] * 6
-    with pytest.raises(ConfigError, match=r"its tests make more than 50,000 cases; keep rows of variables in a CSV"):
+    with pytest.raises(ConfigError, match=r"its tests expand to more than 50,000 cases; move the variables to a CSV"):
         convert(tmp_path, {"tests": tests})
 
 

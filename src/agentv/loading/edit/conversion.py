@@ -10,8 +10,15 @@ from msgspec import Struct, field
 from agentv.loading.files.documents import Document, Mark
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES
-from agentv.loading.files.path_guard import FileProblemError, PathGuard, find_matching, guard_for, is_pattern
-from agentv.loading.files.places import side_file
+from agentv.loading.files.path_guard import (
+    FileProblemError,
+    PathGuard,
+    case_files,
+    find_matching,
+    guard_for,
+    is_pattern,
+)
+from agentv.loading.files.places import is_file_path, is_folder_path, side_file
 from agentv.loading.files.text import MAX_BYTES, TOO_LARGE, decode, read_bytes, read_lines, shown
 from agentv.loading.importers.agentv_files import AgentvImport, check_readable, problems_of
 from agentv.loading.importers.generations import DIALECT_KEY, find_generation
@@ -86,15 +93,17 @@ def read_translated(path: Path, specs: Specs) -> Translated:
 
 def _named_files(folder: Path, pattern: str, guard: PathGuard) -> list[Path]:
     """Return the files of cases that an eval file in `folder` names. Raises ConfigError if there are none."""
+    place = folder / pattern
     try:
         if is_pattern(pattern):
-            files = find_matching(pattern, folder, guard)
+            found = find_matching(pattern, folder, guard)
+        elif is_folder_path(place):
+            found = case_files(place, pattern, guard)
         else:
-            guard.check(folder / pattern, pattern)
-            files = [folder / pattern] if (folder / pattern).is_file() else []
-        found = find_matching(f"{pattern.rstrip('/')}/*/case.yaml", folder, guard) or files
+            guard.check(place, pattern)
+            found = [place] if is_file_path(place) else []
     except FileProblemError as error:
-        raise ConfigError(": ".join(filter(None, (error.message, error.allowed)))) from None
+        raise ConfigError("; ".join(filter(None, (error.message, error.allowed)))) from None
     if not found:
         raise ConfigError(f"no file matches {pattern!r} in {folder}")
     return found
@@ -106,7 +115,7 @@ def _cases_of_file(path: Path, importer: AgentvImport, problems: list[Problem]) 
         yield from _translated_lines(path, importer, problems)
         return
     reader = open_yaml(path)
-    if isinstance(reader.document.value, dict) and path.name == "case.yaml":
+    if isinstance(reader.document.value, dict) and path.stem == "case":
         reader.document.value.setdefault("id", path.parent.name)
     reader = importer.cases(reader)
     problems += problems_of(reader)

@@ -25,10 +25,10 @@ class JsonLimits(Struct, frozen=True):
     """Limits of one JSON text."""
 
     values: int
-    """Of its needed parts."""
+    """The most values in the needed parts."""
     needed_bytes: int
     left_out: int
-    """Objects and lists that hold others, outside of the needed parts."""
+    """The most objects and lists that hold others, outside of the needed parts."""
 
 
 class JsonLimitError(Exception):
@@ -93,7 +93,7 @@ class _NeededParts:
             raise JsonLimitError(f"more than {self._limits.needed_bytes // 2**20} MiB of it are needed")
         if self._left_out > self._limits.left_out:
             raise JsonLimitError(
-                f"more than {self._limits.left_out:,} objects and lists that are not needed hold others"
+                f"it has more than {self._limits.left_out:,} nested objects and lists in parts that are not read"
             )
 
     def _read(self, data: bytearray) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from agentv.loading.files.kinds import YAML_SUFFIXES
 from agentv.loading.files.places import HOME_FOLDER, find_repository_root, upward_in_project
 
 MAX_ENTRIES = 100_000
@@ -74,6 +75,15 @@ def _home() -> Path | None:
         return Path.home().resolve()
     except RuntimeError:
         return None
+
+
+def case_files(folder: Path, written: str, guard: PathGuard) -> list[Path]:
+    """Return the files `NAME/case.yaml` and `NAME/case.yml` in a folder, sorted. Raises FileProblemError outside."""
+    guard.check(folder, written)
+    found = sorted(path for suffix in YAML_SUFFIXES for path in folder.glob(f"*/case{suffix}"))
+    for path in found:
+        guard.check(path, str(path))
+    return found
 
 
 def is_pattern(written: str) -> bool:

@@ -43,7 +43,7 @@ _KINDS = {
 }
 _BOOLEAN_WORDS = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
 _MOST_UNKNOWN_KEYS = 20
-"""Of one object, those that are named."""
+"""The most unknown keys of one object that are listed; the others are counted."""
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 

@@ -23,7 +23,7 @@ from agentv.loading.files.kinds import (
     YAML_SUFFIXES,
     is_span_file,
 )
-from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
+from agentv.loading.files.path_guard import FileProblemError, case_files, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
 from agentv.loading.files.text import BYTE_ORDER_MARK, read_bytes, read_lines, sha256_of, shown
 from agentv.loading.importers.agentv_files import (
@@ -206,7 +206,7 @@ class CasesReader(Struct):
             name = name.removeprefix("file://")
             folder = self.scope.files.base_dir / name
             if is_folder_path(folder):
-                self._read_folder(reader, at, folder)
+                self._read_folder(reader, at, folder, name)
                 return
         from agentv.loading.datasets.rows import open_rows  # noqa: PLC0415 - few suites have datasets
 
@@ -233,12 +233,16 @@ class CasesReader(Struct):
         self._read_yaml(path)
         self._being_read.discard(real)
 
-    def _read_folder(self, reader: Reader, at: JsonPath, folder: Path) -> None:
+    def _read_folder(self, reader: Reader, at: JsonPath, folder: Path, written: str) -> None:
         """Read the `case.yaml` of each folder in a folder; a case without an id gets the name of its folder."""
-        files = [path for suffix in YAML_SUFFIXES for path in folder.glob(f"*/case{suffix}")]
+        try:
+            files = case_files(folder, written, self.scope.files.guard)
+        except FileProblemError as error:
+            reader.error(at, error.message, allowed=error.allowed)
+            return
         if not files:
             reader.error(at, "the folder has no cases", allowed="each case is NAME/case.yaml in it")
-        for path in sorted(files):
+        for path in files:
             self.files.append(path)
             self._read_yaml(path, is_in_folder=True)
 

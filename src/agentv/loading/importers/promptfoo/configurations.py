@@ -209,8 +209,9 @@ def _expanded_tests(suite: _Suite, tests: Sequence[Located]) -> list[tuple[Test,
         complete = with_defaults(test, suite.default)
         variants = expanded(complete)
         count += len(variants)
-        too_many = f"its tests make more than {_MOST_CASES:,} cases; keep rows of variables in a CSV file of tests"
-        require(count <= _MOST_CASES, Path(suite.source.document.path), too_many)
+        too_many = f"its tests expand to more than {_MOST_CASES:,} cases"
+        advice = "move the variables to a CSV file and name it under `tests`"
+        require(count <= _MOST_CASES, Path(suite.source.document.path), f"{too_many}; {advice}")
         found.append((complete, variants, losses.reasons_since(before)))
     return found
 
