@@ -33,8 +33,15 @@ def abandon(task: asyncio.Task[object]) -> None:
     task.add_done_callback(_abandoned.discard)
 
 
+def is_abandoned(task: asyncio.Task[object]) -> bool:
+    """Return True for a task that was abandoned and has not ended."""
+    return task in _abandoned
+
+
 def abandoned_calls() -> int:
-    """Return the number of abandoned calls that have not returned yet."""
+    """Return the number of abandoned calls that have not returned yet; a task ends with its event loop."""
+    tasks = [each for each in _abandoned if isinstance(each, asyncio.Task)]
+    _abandoned.difference_update(task for task in tasks if task.get_loop().is_closed())
     return len(_abandoned)
 
 
@@ -65,6 +72,7 @@ async def call_in_thread(function: Callable[[*Ts], R], *args: *Ts, timeout_s: fl
             error = raised
         with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
             loop.call_soon_threadsafe(settle, error, result)
+        error = None  # its traceback refers to this frame
 
     thread = _take_thread()
     thread.start(work)
@@ -79,6 +87,8 @@ async def call_in_thread(function: Callable[[*Ts], R], *args: *Ts, timeout_s: fl
     finally:
         if outcome.cancelled():
             thread.abandon_if(work)
+        elif outcome.done():
+            del outcome  # the traceback of its exception refers to this frame
 
 
 def _harmless(error: BaseException) -> BaseException:

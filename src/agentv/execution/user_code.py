@@ -41,7 +41,8 @@ class Deadline(msgspec.Struct, eq=False):
 
     _loop: asyncio.AbstractEventLoop
     _ends_at: float | None
-    _outer: Optional["Deadline"]
+    outer: Optional["Deadline"]
+    """The deadline of the enclosing call."""
     _pauses: int = 0
     _left_s: float | None = None
     timer: asyncio.Timeout | None = None
@@ -62,16 +63,16 @@ class Deadline(msgspec.Struct, eq=False):
         if self._pauses == 1 and self._ends_at is not None and self._may_change():
             self._left_s = self._ends_at - self._loop.time()
             self._end_at(None)
-        if self._outer is not None:
-            self._outer.pause()
+        if self.outer is not None:
+            self.outer.pause()
 
     def resume(self) -> None:
         """End one pause; the clock runs again after the last one."""
         self._pauses -= 1
         if self._pauses == 0 and self._left_s is not None and self._may_change():
             self._end_at(self._loop.time() + self._left_s)
-        if self._outer is not None:
-            self._outer.resume()
+        if self.outer is not None:
+            self.outer.resume()
 
     def _end_at(self, ends_at: float | None) -> None:
         self._ends_at = ends_at
@@ -86,9 +87,12 @@ class Deadline(msgspec.Struct, eq=False):
 _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
-def is_user_code() -> bool:
-    """Return True in a coroutine of user code, in what it calls, and in tasks that it started."""
-    return _current.get() is not None
+def user_call() -> Deadline | None:
+    """Return the outermost call of user code that this code belongs to, also in tasks that it started; else None."""
+    call = _current.get()
+    while call is not None and call.outer is not None:
+        call = call.outer
+    return call
 
 
 def end_user_code(offence: str) -> bool:
@@ -159,36 +163,41 @@ async def _in_own_task(awaitable: Awaitable[Any], timeout_s: float | None) -> An
     loop = asyncio.get_running_loop()
     deadline = Deadline(loop, None if timeout_s is None else loop.time() + timeout_s, _current.get())
     outcome: asyncio.Future[_Outcome] = loop.create_future()
-    token = _current.set(deadline)
-    try:
-        task = deadline.task = loop.create_task(_contained(awaitable, outcome))
-    finally:
-        _current.reset(token)
+    task = deadline.task = loop.create_task(_contained(awaitable, outcome, deadline))
+    value: Any = None
     try:
         async with deadline.watch():
             value, error = await outcome
     except TimeoutError:
-        raise DeadlineError(f"did not return within {timeout_s:g} s") from await _ended(task)
+        error = DeadlineError(f"did not return within {timeout_s:g} s")
+        error.__cause__ = await _ended(task)
     except asyncio.CancelledError as cancelled:
         ended = await _ended(task)
-        if isinstance(ended, asyncio.CancelledError):  # may have the partial answer
-            raise ended from None
-        raise cancelled from None
+        # The error of the code may have the partial answer.
+        error = ended if isinstance(ended, asyncio.CancelledError) else cancelled
+        del ended
     finally:
-        deadline.is_over = True
-    if deadline.offence is not None:
+        deadline.is_over, deadline.task = True, None  # the task refers to the deadline
+    if deadline.offence is not None and not isinstance(error, DeadlineError | asyncio.CancelledError):
         raise RuntimeError(deadline.offence)
     if error is None:
         return value
-    raise error
+    try:
+        raise error
+    finally:
+        del error, task, outcome  # the traceback of the error refers to this frame
 
 
 _Outcome: TypeAlias = tuple[Any, BaseException | None]
 
 
-async def _contained(awaitable: Awaitable[Any], outcome: asyncio.Future[_Outcome]) -> BaseException | None:
+async def _contained(
+    awaitable: Awaitable[Any], outcome: asyncio.Future[_Outcome], deadline: Deadline
+) -> BaseException | None:
     """Set the outcome of user code: its result or exception. Return the exception instead of raising it."""
-    value, error = None, None
+    _current.set(deadline)  # for this task alone, which is not one of the user's
+    value: Any = None
+    error: BaseException | None = None
     try:
         value = await awaitable
     except (Exception, SystemExit, asyncio.CancelledError) as raised:  # noqa: BLE001 - the caller handles every exception
@@ -202,7 +211,10 @@ async def _contained(awaitable: Awaitable[Any], outcome: asyncio.Future[_Outcome
     if not outcome.done():  # agentv has not cancelled this task
         is_stray = isinstance(error, asyncio.CancelledError)
         outcome.set_result((value, StrayCancelError(_STRAY) if is_stray else error))
-    return error
+    try:
+        return error
+    finally:
+        del error, task, outcome  # the traceback of the error refers to this frame
 
 
 async def _ended(task: asyncio.Task[BaseException | None]) -> BaseException | None:
