@@ -53,7 +53,7 @@ async def good(request):
 
 KINDS = {
     "swallows": "target_timeout",
-    "cancels_all": "plugin_error",
+    "cancels_all": "unexpected_shape",
     "cancels_itself": "plugin_error",
     "cancels_itself_and_answers": "plugin_error",
     "stops": "plugin_error",

@@ -169,6 +169,16 @@ def test_a_reference_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> Non
     assert failure.message.startswith("the recorded answer is not a string")
 
 
+@pytest.mark.parametrize(
+    "answer", [{"text": 0}, {"text": []}, {"candidate_answer": False}, {"text": "x", "candidate_answer": 5}]
+)
+def test_an_answer_that_is_no_string_is_no_empty_answer(answer: dict[str, Any], tmp_path: Path) -> None:
+    write(tmp_path / "recorded.jsonl", {"id": "case-1", **answer})
+    failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
+    assert failure.kind == "malformed_reply"
+    assert failure.message.startswith("the recorded answer is not a string")
+
+
 def test_a_large_value_that_is_gone_is_said(tmp_path: Path) -> None:
     write(tmp_path / "recorded.jsonl", {"id": "case-1", "text": {"$blob": f"sha256:{'0' * 64}"}})
 

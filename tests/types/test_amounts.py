@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agentv.types.message_shapes.usages import read_usage
 from agentv.types.provider import EmbeddingResponse, ProviderResponse
+from agentv.types.records.fields import known_duration, to_ms
 from agentv.types.usage import COST_NOTE, MAX_TOKENS, NO_COST, USAGE_NOTE, Usage, known_cost, known_usage, read_cost
 
 NOT_COSTS: list[Any] = [-5, -1e-9, 1.1e9, float("nan"), float("inf"), float("-inf"), 10**400, Decimal(-1)]
@@ -53,3 +54,9 @@ def test_every_other_amount_is_kept(cost: float, count: int) -> None:
 def test_a_wrong_count_makes_what_was_read_unknown_and_not_smaller(usage: Any) -> None:
     assert known_usage(read_usage(usage)) is None
     assert ProviderResponse("x", usage=read_usage(usage)).notes == (USAGE_NOTE,)
+
+
+@pytest.mark.parametrize(("seconds", "stored"), [(-1.0, 0.0), (0.0015, 1.5), (1e300, 1e12)])
+def test_a_stored_duration_can_be_read_again_whatever_the_clock_did(seconds: float, stored: float) -> None:
+    assert to_ms(seconds) == stored
+    assert known_duration(to_ms(seconds)) == stored

@@ -18,8 +18,9 @@ from tests.support.judging import make_context
 from agentv.scoring.tools.recorded_calls import recorded_calls
 from agentv.types.errors import MessageError
 from agentv.types.message_shapes.fields import read_invalid_calls
+from agentv.types.message_shapes.objects import plain_json
 from agentv.types.message_shapes.reading import read_answer, read_message, read_messages
-from agentv.types.messages import Message, ToolCall
+from agentv.types.messages import Message, TextPart, ToolCall
 from agentv.types.messages_json import content_text, messages_from_json, messages_to_json
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "messages"
@@ -227,6 +228,22 @@ def test_a_value_that_contains_itself_is_read_once() -> None:
     loop.append(loop)
     (message,) = read_messages([{"role": "assistant", "tool_calls": [{"tool": "t", "input": loop}]}], "m")
     assert message.tool_calls[0].input == ["[a reference to a value that contains it]"]
+
+
+class OwnMessage(Message, frozen=True):
+    """A message of a program that has fields of its own."""
+
+
+def test_a_message_of_a_sub_class_stays_as_it_is() -> None:
+    message = OwnMessage("assistant", "hi")
+    assert plain_json(message) is message
+
+
+def test_parts_of_messages_that_contain_each_other_are_refused() -> None:
+    parts: list[object] = [TextPart("hi")]
+    parts.append(parts)
+    with pytest.raises(MessageError, match="is nested more than 100 levels deep"):
+        plain_json(Message("assistant", parts))  # type: ignore[arg-type] # what a program may give
 
 
 # --- refusals ----------------------------------------------------------------------------------------------------

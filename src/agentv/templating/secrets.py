@@ -74,7 +74,10 @@ _KNOWN_KEYS = re.compile(
 )
 """Keys of well-known services by their whole shape, so that no word of a text is one."""
 
-_KEY_MARKS = ("sk-", "k_live_", "k_test_", "AKIA", "ASIA", "gh", "glpat-", "xox", "AIza", "hf_", "npm_")
+_KEY_MARKS = (
+    *("sk-", "k_live_", "k_test_", "AKIA", "ASIA", "glpat-", "xox", "AIza", "hf_", "npm_"),
+    *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+)
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_DATA = re.compile(r"[A-Za-z0-9+/=]{16,}")
 _KEY_HEADER = re.compile(r"[A-Za-z-]{1,40}: |$")

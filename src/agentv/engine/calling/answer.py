@@ -24,7 +24,7 @@ from agentv.types.messages_json import content_text
 from agentv.types.protocols import Clock
 from agentv.types.provider import TRACE_NOTE, CachedFrom, CallRecord, ProviderRequest, ProviderResponse
 from agentv.types.records.answer import Answer, AnsweredTurn, Partial
-from agentv.types.records.fields import to_ms
+from agentv.types.records.fields import known_duration, rounded_ms, to_ms
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
 
@@ -243,7 +243,7 @@ def make_answer(
         cost_usd=response.cost_usd,
         billed_usd=response.cost_usd,
         estimated=response.estimated,
-        first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
+        first_token_ms=rounded_ms(known_duration(response.first_token_ms)),
         exit_code=response.exit_code,
         log_paths=response.log_paths,
         request=request,
@@ -331,7 +331,7 @@ def _failed_answer(
         estimated=outcome.is_estimated,
         finish_reason=response.finish_reason,
         session=response.session,
-        first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
+        first_token_ms=rounded_ms(known_duration(response.first_token_ms)),
         exit_code=response.exit_code,
         log_paths=response.log_paths,
         request=response.request,

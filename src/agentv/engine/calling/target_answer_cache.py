@@ -15,6 +15,7 @@ from agentv.scoring.keys.request_key import REPLACED, nonce_of, repeated_key, re
 from agentv.storage.cache.answers import AnswerCache, CachedAnswer
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, ProviderRequest, ProviderResponse
+from agentv.types.records.fields import to_ms
 from agentv.types.targets import ResolvedTarget
 
 Clean = Callable[[ProviderResponse], ProviderResponse]
@@ -110,7 +111,7 @@ class TargetAnswerCache(Struct, frozen=True):
             key=key,
             at=now,
             run_id=self.run_cache.run_id,
-            duration_ms=(now - sent_at).total_seconds() * 1000,
+            duration_ms=to_ms((now - sent_at).total_seconds()),
             nonce=nonce,
         )
         answer = CachedAnswer(self.target.name, self.target.provider, source, self.run_cache.clean(response))

@@ -67,15 +67,17 @@ def remove_temporary(folder: Path) -> None:
 
 
 def _remove_but(kept: Collection[Path], folder: Path) -> None:
-    for entry in folder.iterdir():
-        if entry in kept:
-            continue
-        if entry.is_dir() and not entry.is_symlink() and any(path.is_relative_to(entry) for path in kept):
-            _remove_but(kept, entry)
-        elif entry.is_symlink() or entry.is_file():
-            entry.unlink()
-        else:
-            remove_tree(entry)
+    with suppress(OSError):  # as `remove_tree`: what cannot be removed stays
+        for entry in folder.iterdir():
+            if entry in kept:
+                continue
+            if not entry.is_dir() or entry.is_symlink():
+                with suppress(OSError):
+                    entry.unlink()
+            elif any(path.is_relative_to(entry) for path in kept):
+                _remove_but(kept, entry)
+            else:
+                remove_tree(entry)
 
 
 def clear(marks: Collection[str], sessions: Collection[int] = ()) -> Cleared:

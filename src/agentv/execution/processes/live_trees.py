@@ -8,7 +8,6 @@ import atexit
 import os
 import time
 from collections.abc import Iterable
-from functools import cache
 from typing import Protocol
 
 from agentv.execution.forks import call_in_forks
@@ -17,18 +16,25 @@ KILL_S = 3.0
 PAUSE_S = 0.01
 
 
+_mark = ""
+
+
 def process_mark() -> str:
     """Return what identifies this process: 16 hexadecimal digits. A fork has a mark of its own.
 
     It is in the environments of its commands, in the names of its temporary folders, and, with its pid, in the lock of
     a run.
     """
-    return _mark_of(os.getpid())
+    return _mark
 
 
-@cache
-def _mark_of(_pid: int) -> str:
-    return os.urandom(8).hex()
+def _renew_mark() -> None:
+    global _mark  # noqa: PLW0603 - a property of the whole process
+    _mark = os.urandom(8).hex()
+
+
+_renew_mark()
+call_in_forks(_renew_mark)
 
 
 class Killable(Protocol):

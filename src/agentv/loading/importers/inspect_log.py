@@ -35,6 +35,7 @@ from agentv.types.messages import Message
 from agentv.types.moments import read_moment, to_utc
 from agentv.types.problems import Problem, Severity
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
+from agentv.types.records.fields import to_ms
 from agentv.types.records.result import CaseResult, Spent, UsageBy
 from agentv.types.records.run import CaseRecord, RunRecord
 from agentv.types.usage import Usage
@@ -311,7 +312,7 @@ def _answer(
         cost_usd=cost,
         started_at=header.time(f"{place}.started_at", sample.get("started_at")),
         ended_at=header.time(f"{place}.completed_at", sample.get("completed_at")),
-        duration_ms=float(total_s or 0) * 1000,
+        duration_ms=to_ms(total_s or 0),
         error=_failure(error) if error else None,
     )
 

@@ -71,7 +71,10 @@ class PythonProvider:
                 return ProviderResponse(returned)
             # The fields of an object may be code of the user, which takes its time.
             left_s = None if timeout_s is None else max(0.0, timeout_s - (time.monotonic() - started))
-            response: ProviderResponse = await call_user_code(self._response, returned, timeout_s=left_s)
+            is_plain = _is_plain(returned)
+            response: ProviderResponse = await call_user_code(
+                self._response, returned, timeout_s=left_s, inline=is_plain
+            )
         except ProviderError:
             raise
         except DeadlineError:
@@ -101,6 +104,29 @@ class PythonProvider:
         except ValueError as error:  # of parse_response: its text continues the sentence
             message = f"{self._name} returned a {type(returned).__name__} that {error}"
         raise ProviderError(Failure("unexpected_shape", message))
+
+
+_PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
+_MOST_PLAIN_VALUES = 1_000
+
+
+def _is_plain(value: object) -> bool:
+    """Return True for a little JSON of Python's own types, alone or in a response: reading it runs no other code."""
+    if type(value) is ProviderResponse:
+        return not (value.output_messages or value.trace or value.metadata or value.request)
+    waiting, left = [value], _MOST_PLAIN_VALUES
+    while waiting and left > 0:
+        item = waiting.pop()
+        kind = type(item)
+        left -= 1
+        if kind is dict or kind is list:
+            parts = cast(dict[object, object] | list[object], item)
+            if len(parts) > left:
+                return False
+            waiting += [*parts, *parts.values()] if isinstance(parts, dict) else parts
+        elif kind not in _PLAIN_TYPES:
+            return False
+    return not waiting
 
 
 class JudgeFunction(PythonProvider):

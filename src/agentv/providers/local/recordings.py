@@ -251,14 +251,12 @@ def parse_recorded(row: JsonObject, field_paths: LogMap | None = None) -> Provid
         return _parse_log(row, field_paths)
     recorded = {"output_messages": row.get("output_messages", row.get("messages")), "trace": row.get("trace")}
     answer = _own_answer(recorded) if _is_stored(row) else parse_answer({**recorded, **_recorded_calls(row)})
-    texts = [row[key] for key in ("text", "candidate_answer") if row.get(key) is not None]
+    texts = _recorded_texts(row)
     text = next(filter(None, texts), "" if texts else None)
     if text is None and not answer.output_messages:
         keys = ", ".join(map(repr, row))
         message = f"the recorded line has neither text, output_messages nor candidate_answer; its keys: {keys}"
         raise ProviderError(Failure("unexpected_shape", message))
-    if not isinstance(text, str | None):
-        raise ProviderError(Failure("malformed_reply", f"the recorded answer is not a string: {str(text)[:200]}"))
     text = text or answer.text
     if not _is_stored(row):
         _check_agreement(row, text)
@@ -320,6 +318,18 @@ def _own_answer(recorded: JsonObject) -> ProviderResponse:
         )
     except ValueError as error:
         raise ProviderError(Failure("malformed_reply", f"the recorded answer cannot be read: {error}")) from None
+
+
+def _recorded_texts(row: JsonObject) -> list[str]:
+    """Return the answer of a line under each of our own keys. Raises ProviderError for one that is not a string."""
+    texts: list[str] = []
+    for key in ("text", "candidate_answer"):
+        text = row.get(key)
+        if isinstance(text, str):
+            texts.append(text)
+        elif text is not None:
+            raise ProviderError(Failure("malformed_reply", f"the recorded answer is not a string: {str(text)[:200]}"))
+    return texts
 
 
 def _check_agreement(row: JsonObject, text: str) -> None:

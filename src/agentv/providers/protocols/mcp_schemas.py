@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from itertools import islice
+from typing import cast
 
 from agentv.execution.backends.workers import WorkerPool
 from agentv.scoring.text.json_schema import make_schema_check
@@ -36,7 +37,7 @@ async def checked(payload: JsonObject, shared: SharedParts, *, subject: str, tim
         raise ProviderError(
             Failure("malformed_reply", f"{subject} cannot be checked: {error.failure.message}")
         ) from None
-    return [str(problem) for problem in found] if isinstance(found, list) else []
+    return cast(list[str], found)
 
 
 def problems_in(payload: JsonObject) -> list[str]:

@@ -116,8 +116,10 @@ class _Conversion:
                     return base64.b64encode(value).decode()
                 case date():
                     return value.isoformat()
-                case Message() | TraceEvent():
+                case Message() | TraceEvent() if kind in _OWN_TYPES:
                     return cast(JsonValue, self._own(value, levels))
+                case Message() | TraceEvent():  # a sub-class
+                    return cast(JsonValue, value)
         if levels == 0:
             if self._is_limited:
                 raise _LimitError(f"is nested more than {MAX_LEVELS} levels deep")
@@ -179,11 +181,14 @@ class _Conversion:
     def _own(self, value: Any, levels: int) -> Any:
         """Return a message, a trace event or a part of one, with JSON in it."""
         kind = type(value)
-        if kind is tuple or (kind is list and not _OWN_TYPES.isdisjoint(map(type, value))):
-            return kind(self._own_parts(enumerate(value), levels))
-        if kind in _OWN_TYPES:
-            return kind(*self._own_parts(zip(value.__struct_fields__, astuple(value), strict=True), levels))
-        return self._plain(value, levels)
+        is_own = kind in _OWN_TYPES
+        if not is_own and kind is not tuple and (kind is not list or _OWN_TYPES.isdisjoint(map(type, value))):
+            return self._plain(value, levels)
+        if levels == 0:
+            raise _LimitError(f"is nested more than {MAX_LEVELS} levels deep")
+        if is_own:
+            return kind(*self._own_parts(zip(value.__struct_fields__, astuple(value), strict=True), levels - 1))
+        return kind(self._own_parts(enumerate(value), levels - 1))
 
     def _own_parts(self, parts: Iterable[tuple[object, object]], levels: int) -> list[Any]:
         plain = []

@@ -63,7 +63,8 @@ def known_duration(value: object) -> float | None:
 def to_ms(seconds: float) -> float:
     """Return a finite number of seconds in milliseconds, rounded to the microsecond, as it is stored.
 
+    A clock that was set back gives 0, one that was set far ahead the longest duration that is read again.
     For whole microseconds the result is that of `round` with digits, which is slower: it formats and parses a text
     (bench/echo_cases.py).
     """
-    return round(seconds * 1_000_000) / 1000
+    return min(max(round(seconds * 1_000_000) / 1000, 0.0), float(MAX_DURATION_MS))
