@@ -246,3 +246,50 @@ def test_judges_that_differ_in_a_setting_only_stay_apart() -> None:
     evaluators = [{"type": "llm_judge", "name": name, "judge": judge(score)} for name, score in (("a", 0.2), ("b", 1))]
     result = run_evaluation_sync(INPUT, {"evaluators": evaluators})
     assert [each.value for each in result.results] == [0.2, 1.0]
+
+
+def test_a_judge_of_the_same_provider_does_not_answer_for_the_target() -> None:
+    says = {"provider": "mock", "response": "Paris"}
+    report = evaluate([CASE], target=says, judge={"provider": "mock", "response": json.dumps(VERDICT)})
+    (result,) = report.results
+    assert result.candidate_answer == "Paris"
+    assert result.score == 0.9
+    assert result.target == "mock"
+    assert result.evaluator_results[0].judge_calls[0].judge == "mock (judge)"
+
+
+def test_one_target_may_answer_and_judge() -> None:
+    both = {"provider": "mock", "response": json.dumps(VERDICT)}
+    report = evaluate([CASE], target=both, judge=dict(both))
+    assert report.results[0].evaluator_results[0].judge_calls[0].judge == "mock"
+
+
+def test_a_judge_with_the_name_of_another_target_is_refused(tmp_path: Path) -> None:
+    judge = TargetConfig("agent", "mock", {"response": json.dumps(VERDICT)})
+    with pytest.raises(ConfigError, match="two targets with different settings have the name 'agent'"):
+        evaluate([CASE], target={"name": "agent", "provider": "mock", "response": "Paris"}, judge=judge)
+    (tmp_path / "targets.yaml").write_text("targets: [{name: agent, provider: mock, response: Paris}]\n")
+    (tmp_path / "paris.yaml").write_text(
+        "evalcases: [{id: paris, input_messages: [{role: user, content: 'Where?'}], expected_outcome: Paris}]\n"
+    )
+    with pytest.raises(ConfigError, match="two targets with different settings have the name 'agent'"):
+        evaluate(tmp_path / "paris.yaml", judge=judge, folder=tmp_path / ".agentv")
+
+
+def test_judges_of_two_evaluators_with_one_name_and_different_settings_are_refused() -> None:
+    def judge(score: float) -> TargetConfig:
+        return TargetConfig("strict", "mock", {"response": json.dumps(VERDICT | {"score": score})})
+
+    evaluators = [{"type": "llm_judge", "name": str(score), "judge": judge(score)} for score in (0.2, 0.8)]
+    with pytest.raises(EvalFileError, match=r"\$.evaluators\[1\].judge  two targets .* have the name 'strict'"):
+        run_evaluation_sync(INPUT, EvaluationRunConfig(evaluators=evaluators))
+    same = [{"type": "llm_judge", "name": name, "judge": judge(0.2)} for name in ("one", "two")]
+    assert run_evaluation_sync(INPUT, EvaluationRunConfig(evaluators=same)).overall_score == 0.2
+
+
+def test_a_judge_of_the_same_provider_stands_beside_the_given_targets() -> None:
+    target = {"name": "mock", "provider": "mock", "response": json.dumps(VERDICT | {"score": 0.1})}
+    judge = {"provider": "mock", "response": json.dumps(VERDICT)}
+    evaluators = [{"type": "llm_judge"}, {"type": "llm_judge", "name": "other", "target": "mock"}]
+    result = run_evaluation_sync(INPUT, EvaluationRunConfig(evaluators=evaluators, judge=judge, targets=[target]))
+    assert [each.value for each in result.results] == [0.9, 0.1]

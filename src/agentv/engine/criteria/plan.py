@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.criteria.config import EvaluationRunConfig, make_stores
-from agentv.engine.planning.given import GIVEN, GivenEvaluator, JudgeLike, given_judge
+from agentv.engine.planning.given import GIVEN, GivenEvaluator, JudgeLike, beside_targets, given_judge
 from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
 from agentv.engine.planning.judges import (
     check_embedder,
@@ -199,26 +199,28 @@ class _Planning(Struct):
                 if isinstance(mapping, dict) and key in mapping:
                     if isinstance(mapping[key], Mapping) and "client" not in mapping[key]:
                         continue  # settings, which the evaluator reads itself
+                    judge = mapping.pop(key)
                     try:
-                        target = given_judge(mapping.pop(key), f"judge of evaluators[{index}]", specs, self.env)
+                        target = given_judge(judge, f"judge of evaluators[{index}]", specs, self.env)
+                        mapping["target"] = self._add_target(target, judge)
                     except ConfigError as error:
                         self.problems.add(f"$.evaluators[{index}].{key}", str(error))
-                        continue
-                    mapping["target"] = self._add_target(target)
         return entry
 
     def _need_judge(self, selected: Iterable[PlannedEvaluator], specs: Specs) -> bool:
         return any(needs_judge(member) for planned in selected for member in all_settings(planned.settings, specs))
 
-    def _add_target(self, target: TargetConfig | str | None) -> str | None:
+    def _add_target(self, target: TargetConfig | str | None, given: object = None) -> str | None:
+        """Return the name of a judge, and add a config to the targets. Raises ConfigError for a name of another one."""
         if isinstance(target, TargetConfig):
+            target = beside_targets(target, self.targets, given)
             self.targets[target.name] = target
             return target.name
         return target
 
     def _given_judge(self, specs: Specs) -> str | None:
         try:
-            return self._add_target(given_judge(self.config.judge, "judge", specs, self.env))
+            return self._add_target(given_judge(self.config.judge, "judge", specs, self.env), self.config.judge)
         except ConfigError as error:
             self.problems.add("$.judge", str(error))
             return None

@@ -228,7 +228,7 @@ def load_given(
     if given.task is not None:
         target = _task_target(given.task, inputs.specs)
     judge = given_judge(given.judge, "judge", inputs.specs, env)
-    known = {id(item.known): _with_targets(item.known, target, judge) for item in inputs.suites}
+    known = {id(item.known): _with_targets(item.known, target, judge, given) for item in inputs.suites}
     suites = tuple(
         SuiteInput(_with_evaluators(item.suite, given.evaluators, inputs.specs), known[id(item.known)])
         for item in inputs.suites
@@ -287,13 +287,31 @@ def _name_of(task: object) -> str:
 
 
 def _with_targets(
-    known: KnownTargets, target: TargetConfig | str | None, judge: TargetConfig | str | None
+    known: KnownTargets, target: TargetConfig | str | None, judge: TargetConfig | str | None, given: GivenArguments
 ) -> KnownTargets:
-    if judge is None and not isinstance(target, TargetConfig):
-        return known
-    added = [config for config in (target, judge) if isinstance(config, TargetConfig)]
-    judge_name = (judge.name if isinstance(judge, TargetConfig) else judge) or known.judge
-    return replace(known.with_targets(added), judge=judge_name)
+    if isinstance(target, TargetConfig):
+        known = known.with_targets([target])
+    if isinstance(judge, TargetConfig):
+        judge = beside_targets(judge, known.configs, given.judge)
+        known = known.with_targets([judge])
+        judge = judge.name
+    return known.judged_by(judge)
+
+
+def beside_targets(judge: TargetConfig, others: Mapping[str, TargetConfig], given: object) -> TargetConfig:
+    """Return a judge with a name that no other target has, so that neither is called in place of the other.
+
+    `given` is the judge as it was given. Raises ConfigError if it was given with the name of another target.
+    """
+    other = others.get(judge.name)
+    if other is None or (other.provider, other.settings) == (judge.provider, judge.settings):
+        return judge
+    has_own_name = "name" in given if isinstance(given, Mapping) else given is judge
+    if has_own_name:
+        raise ConfigError(
+            f"two targets with different settings have the name {judge.name!r}; give the judge another name"
+        )
+    return replace(judge, name=f"{judge.name} (judge)")
 
 
 def _converted(case: EvalCase, given: GivenEvaluators) -> EvalCase:
