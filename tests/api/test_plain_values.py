@@ -87,9 +87,9 @@ def test_a_case_takes_dicts_of_messages_evaluators_rubrics_and_criteria() -> Non
         ({"rubrics": ["a", {"id": "b", "description": "c", "weigth": 1}]}, r"\$\.rubrics\[1\]\.weigth  unknown key"),
         (
             {"rubrics": [{"id": "b", "description": "c", "scale": "likert"}]},
-            "unknown scale 'likert'.*likert5, points10",
+            "'likert' is not allowed here; allowed: likert5, points10",
         ),
-        ({"criteria": [{"nam": "polite"}]}, r"`name` is missing"),
+        ({"criteria": [{"nam": "polite"}]}, r"the key 'name' is missing"),
     ],
 )
 def test_a_wrong_value_of_a_case_is_refused_with_its_place(given: dict[str, Any], message: str) -> None:

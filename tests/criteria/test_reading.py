@@ -37,7 +37,7 @@ def test_an_input_of_the_wrong_sorts_is_refused_all_at_once() -> None:
     said = str(caught.value)
     for part in (
         "$.response  must be a string or a message, got NoneType",
-        "$.criteria[0]  must not be a str; EvaluationCriteria objects, or dicts of their keys",
+        "$.criteria[0]  must be an object, but is a string",
         "$.criteria[1].nam  unknown key 'nam'",
         "$.prompt  must be a string, got int",
         "$.context  must be an object, got list",

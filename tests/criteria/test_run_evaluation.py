@@ -419,7 +419,7 @@ def test_an_unknown_key_of_an_input_is_refused_with_the_nearest_one() -> None:
     assert "$.response  must be a string or a message, got int" in said
     assert "unknown key 'groundtruth'" in said
     assert "did you mean 'ground_truth'?" in said
-    assert "$.criteria[0]  `name` is missing" in said
+    assert "$.criteria[0]  the key 'name' is missing" in said
     assert "$.timestamp" in said
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from msgspec.structs import replace
 from tests.support.fake_server import serving_fake
 
 from agentv import CaseTurn, ConfigError, EvalCase, EvaluatorConfig, TurnRules, evaluate, run_evaluators_for_case
@@ -110,7 +111,7 @@ def test_turns_and_the_case_s_evaluators_are_aggregated_as_one_value_each(aggreg
     case = EvalCase(
         "a",
         turns=[turn("one", has("one")), turn("two", has("never"))],
-        evaluators=[has("the last: two", weight=3), has("never", required=False, weight=3)],
+        evaluators=[has("the last: two", weight=3), replace(has("never", required=False, weight=3), name="never")],
         turn_rules=TurnRules(aggregate=aggregate),
     )
     assert held(case).score == pytest.approx(score)

@@ -13,17 +13,18 @@ from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import jsonschema
 import pytest
+from msgspec import Meta
 from pydantic import Field, PydanticUserError
 
 from agentv.engine.plugins.loading import load_specs
 from agentv.loading.criteria.run_configs import RunConfigModel
 from agentv.loading.files.documents import Document
 from agentv.loading.models.core_schema import reader_of
-from agentv.loading.models.file_model import Limits, SpellingNotes, has_members, key_of, names_of
+from agentv.loading.models.file_model import SpellingNotes, has_members, key_of, names_of
 from agentv.loading.models.reader import Reader
 from agentv.loading.models.schemas import describe, rewritten
 from agentv.loading.project import ProjectModel
-from agentv.loading.suites.models import CaseModel, CriterionModel, EvaluatorModel, MessageModel, SuiteModel
+from agentv.loading.suites.models import CaseModel, EvaluatorModel, MessageModel, SuiteModel
 from agentv.loading.targets.models import RetryModel, TargetModel
 from agentv.types.errors import PluginError
 from agentv.types.json_value import JsonValue
@@ -31,7 +32,7 @@ from agentv.types.problems import Problem
 from agentv.types.structs import has_fields, struct_fields
 
 MODELS: tuple[type, ...] = (
-    *(SuiteModel, CaseModel, MessageModel, EvaluatorModel, CriterionModel),
+    *(SuiteModel, CaseModel, MessageModel, EvaluatorModel),
     *(TargetModel, RetryModel, ProjectModel, RunConfigModel),
 )
 VALUES = 300
@@ -154,7 +155,7 @@ def test_types_that_are_not_known_here_are_left_to_pydantic() -> None:
 @dataclass(frozen=True)
 class One:
     type: Literal["one"]
-    size: Annotated[int | None, Limits(ge=1)] = None
+    size: Annotated[int | None, Meta(ge=1)] = None
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def test_criteria_have_a_name_a_description_a_scale_and_a_weight() -> None:
         "binary",
         1.0,
     )
-    with pytest.raises(ConfigError, match="`name` is missing"):
+    with pytest.raises(ConfigError, match="the key 'name' is missing"):
         EvaluationCriteria.from_dict({"description": "nameless"})
 
 

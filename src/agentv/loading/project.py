@@ -18,9 +18,10 @@ from agentv.loading.models.file_model import Checked, FileModel, Names
 from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator
 from agentv.loading.suites.gates import Gates
-from agentv.loading.suites.models import Criteria, JsonFields, Name
+from agentv.loading.suites.models import Criteria, JsonFields
 from agentv.loading.targets.models import PriceModel
 from agentv.templating.environment import fill_variables, variables_in
+from agentv.types.bounds import Name
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvalFileError, NothingFoundError, nearest

@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
+from agentv.types.bounds import Name, Share, Weight
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.fields import Fields, Problems
+from agentv.types.given import read_list
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
@@ -21,18 +23,21 @@ ItemScale: TypeAlias = Literal["likert5", "points10"]
 """The scale of a graded rubric item: 1 to 5, or 0 to 10."""
 
 
+ITEM_PREFIX = "rubric"
+"""An item of a list without an id is named by its position: `rubric-1`."""
+
+
 class RubricItem(Struct, frozen=True):
-    """One requirement that a rubric judge checks. `scale` is None (met or not), `likert5` (1..5) or `points10` (0..10).
+    """One requirement that a rubric judge checks."""
 
-    `min_value` (0..1) is the lowest value that counts as met; None stands for the default, 0.6.
-    """
-
-    id: str
-    description: str
-    weight: float = 1.0
+    id: Annotated[Name, Meta(extra={"derived": True})]
+    description: Name
+    weight: Weight = 1.0
     required: bool = False
     scale: ItemScale | None = None
-    min_value: float | None = None
+    """None is met or not, `likert5` 1 to 5, `points10` 0 to 10."""
+    min_value: Share | None = None
+    """The lowest value that counts as met; None stands for the default, 0.6."""
 
 
 TurnAggregate: TypeAlias = Literal["mean", "min", "last"]
@@ -259,19 +264,6 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
                 force_setattr(self, name, _READERS.get(name, tuple)(given))
 
 
-def _read_criteria(given: Sequence[object]) -> tuple[EvaluationCriteria, ...]:
-    return tuple(each if isinstance(each, EvaluationCriteria) else EvaluationCriteria.from_dict(each) for each in given)
-
-
-def _read_rubrics(given: Sequence[object]) -> tuple["RubricItem | str", ...]:
-    return tuple(
-        RubricItem(f"rubric-{number}", item)
-        if isinstance(item, str)
-        else read_rubric_item(item, f"$.rubrics[{number - 1}]")
-        for number, item in enumerate(given, start=1)
-    )
-
-
 def _read_turns(given: Sequence[object]) -> tuple[CaseTurn, ...]:
     return tuple(_read_turn(each, f"turns[{index}]") for index, each in enumerate(given))
 
@@ -295,7 +287,7 @@ def _read_turn(given: object, at: str) -> CaseTurn:
         input=_read_messages([{"role": "user", "content": user_input or ""}], f"{at}.input")[0],
         expected_messages=expected_messages,
         expected_outcome=fields.text("expected_outcome") or "",
-        rubrics=cast(tuple[RubricItem, ...], _read_rubrics(rubrics)) if isinstance(rubrics, list | tuple) else (),
+        rubrics=read_list("rubrics", rubrics, where=at) if isinstance(rubrics, list | tuple) else (),
         evaluators=cast(tuple[EvaluatorLike, ...], tuple(evaluators)) if isinstance(evaluators, list | tuple) else (),
     )
     fields.check_unknown_keys()
@@ -312,38 +304,10 @@ def _read_messages(given: object, at: str) -> tuple[Message, ...]:
 _READERS: Mapping[str, Callable[[Sequence[object]], tuple[object, ...]]] = {
     "input_messages": partial(_read_messages, at="input_messages"),
     "expected_messages": partial(_read_messages, at="expected_messages"),
-    "criteria": _read_criteria,
-    "rubrics": _read_rubrics,
+    "criteria": partial(read_list, "criteria", where="EvalCase"),
+    "rubrics": partial(read_list, "rubrics", where="EvalCase"),
     "turns": _read_turns,
 }
-
-
-def read_rubric_item(given: object, at: str) -> "RubricItem | str":
-    """Return a rubric item given as a dict; other values are returned unchanged.
-
-    `at` is its place in errors. Raises EvalFileError with all of its problems.
-    """
-    if not isinstance(given, Mapping):
-        return cast("RubricItem | str", given)
-    problems = Problems("RubricItem")
-    fields = Fields(given, problems, at)
-    weight, required = fields.number("weight"), fields.value("required")
-    if not isinstance(required, bool | None):
-        problems.add(f"{at}.required", f"must be true or false, got {type(required).__name__}")
-    scale = fields.text("scale")
-    if scale not in (None, *get_args(ItemScale)):
-        problems.add(f"{at}.scale", f"unknown scale {scale!r}", allowed=", ".join(get_args(ItemScale)))
-    item = RubricItem(
-        id=fields.required_text("id"),
-        description=fields.required_text("description"),
-        weight=1.0 if weight is None else weight,
-        required=required is True,
-        scale=cast("ItemScale | None", scale),
-        min_value=fields.number("min_value"),
-    )
-    fields.check_unknown_keys()
-    problems.raise_any()
-    return item
 
 
 class BrokenCase(Struct, frozen=True):

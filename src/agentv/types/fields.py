@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonObject, JsonValue, camel_case
@@ -29,6 +30,11 @@ class Problems(Struct):
     def add(self, at: str, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
         """Record a problem at a path, which starts with `$`. The other arguments are fields of Problem."""
         self.found.append(Problem(self.what, message, json_path=at, allowed=allowed, suggestion=suggestion))
+
+    def include(self, error: EvalFileError, at: str) -> None:
+        """Record the problems of a value that is read separately; `at` is the path of the object that it is in."""
+        for each in error.problems:
+            self.found.append(replace(each, path=self.what, json_path=f"{at}{each.json_path[1:]}"))
 
     def raise_any(self) -> None:
         """Raise EvalFileError with all recorded problems, if there are any."""

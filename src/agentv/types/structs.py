@@ -95,6 +95,8 @@ def _struct_field(
     if get_origin(hint) is Annotated:
         plain, *annotations = get_args(hint)
         for annotation in [annotation for annotation in annotations if isinstance(annotation, Meta)]:
+            if annotation.description is None and annotation.extra is None:
+                continue  # a bound of the value, which is a part of its type
             notes |= {"help": annotation.description, **(annotation.extra or {})}
             annotations.remove(annotation)
         hint = cast(Any, Annotated)[(plain, *annotations)] if annotations else plain

@@ -1,6 +1,5 @@
 """The plan of a criteria-based evaluation: names resolved, settings checked; and the snapshot for judgements."""
 
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ from agentv.engine.plugins.plugins import as_evaluator
 from agentv.evaluators.isolation import config_of
 from agentv.loading.criteria.run_configs import find_named_definitions, read_given_entries, unmatched_entries
 from agentv.loading.files.dotenv import load_env
+from agentv.loading.given import evaluator_problems, read_given_criteria
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.registry import Specs
 from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
@@ -290,8 +290,8 @@ class _Planning(Struct):
 
     def _check_settings(self, planned: PlannedEvaluator) -> None:
         config, at = planned.config, planned.at
-        if not (math.isfinite(config.weight) and config.weight >= 0):
-            self.problems.add(f"{at}.weight", f"weights must be finite and at least 0, not {config.weight:g}")
+        for problem in evaluator_problems(config):
+            self.problems.add(f"{at}{problem.json_path[1:]}", problem.message, allowed=problem.allowed)
         if planned.settings is None:
             return
         for path in missing_files(planned.settings, config.base_dir):
@@ -329,19 +329,9 @@ class _Planning(Struct):
             return None
 
     def _criteria(self, named: Mapping[str, tuple[EvaluationCriteria, ...]]) -> tuple[EvaluationCriteria, ...]:
-        found: list[EvaluationCriteria] = []
-        for index, given in enumerate(self.config.criteria):
-            at = f"$.criteria[{index}]"
-            if isinstance(given, EvaluationCriteria):
-                found.append(given)
-            elif not isinstance(given, str):
-                found.append(EvaluationCriteria.read(given, self.problems, at))
-            elif given in named:
-                found += named[given]
-            else:
-                known = ", ".join(named) or "none"
-                self.problems.add(at, f"no criterion {given!r} in .agentv/criteria.yaml", allowed=f"known: {known}")
-        return tuple(found)
+        criteria, problems = read_given_criteria(self.config.criteria, named, where=where_of(self.config))
+        self.problems.found += problems
+        return criteria
 
     def _check_only(self, configs: Sequence[EvaluatorConfig], specs: Specs) -> None:
         only = self.config.only

@@ -387,7 +387,7 @@ class EvaluationRunner:
         criteria = fitted.plan.criteria
         judged = judged_criteria(fitted.plan, results)
         counted = (*judged.weighed, *judged.unassigned)
-        score = criteria_score(counted, criteria, error_policy=self.config.error_policy)
+        score = criteria_score(counted, criteria, results, error_policy=self.config.error_policy)
         listed = tuple(weighed.result for weighed in judged.weighed)
         result = AggregatedEvaluationResult(
             overall_score=score.overall,

@@ -1,12 +1,13 @@
 """The checks of one suite that need no paid call, and the judges that its rows will call."""
 
-import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.engine.calling.capture import Redactor
 from agentv.engine.calling.recorded_answers import run_folder
@@ -23,17 +24,20 @@ from agentv.engine.planning.plan import SuitePlan
 from agentv.engine.running.case import WantedWorkspace, wanted_workspace
 from agentv.engine.running.context import tags_of
 from agentv.evaluators.isolation import config_of
+from agentv.loading.given import evaluator_problems, read_list
 from agentv.loading.models.settings import content_problems, missing_files, named_files, read_settings, wrong_settings
 from agentv.registry import Specs
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators
 from agentv.scoring.results.turns import turn_names
 from agentv.storage.run.find import find_run
 from agentv.types.cases import CASES_CHECKED_AHEAD, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
-from agentv.types.errors import AgentvError
+from agentv.types.errors import AgentvError, EvalFileError
 from agentv.types.evaluation import Evaluator
 from agentv.types.targets import ResolvedTarget
 
-_case_overrides = attrgetter("workspace", "tags", "trials", "rubrics", "evaluators", "evaluator", "grader", "turns")
+_case_overrides = attrgetter(
+    "workspace", "tags", "trials", "rubrics", "criteria", "evaluators", "evaluator", "grader", "turns"
+)
 """The settings of a case that override its suite's. Of the cases without such settings, only the first is checked."""
 
 
@@ -94,10 +98,11 @@ class SuiteCheck(Struct):
                     continue
                 plain_case_seen = True
             self._check_workspaces(case)
+            self._check_lists(case)
             self._check_turns(case)
             self._add_names(case)
             for evaluator in all_evaluators(case, suite):
-                if seen.get(id(evaluator)) is not evaluator:
+                if id(evaluator) not in seen:
                     seen[id(evaluator)] = evaluator
                     self._check_evaluator(evaluator)
         self.is_complete = max_lines is None or (checked_lines < max_lines and not broken_lines)
@@ -110,6 +115,29 @@ class SuiteCheck(Struct):
 
     def _add(self, message: str) -> None:
         self.findings.add(f"{self.plan.suite.path}: {message}")
+
+    def _check_lists(self, case: EvalCase) -> None:
+        """Check the lists of a case from Python; those of a file were checked when it was read."""
+        if case.location is not None:
+            return
+        where = f"case {case.id!r}"
+        try:
+            read_list("rubrics", case.rubrics, where=where)
+            read_list("criteria", case.criteria, where=where)
+        except EvalFileError as error:
+            for problem in error.problems:
+                self.findings.add(problem.render())
+        listed = self.plan.suite.evaluators if case.evaluators is None else case.evaluators
+        names = Counter(each.name for each in listed or () if isinstance(each, EvaluatorConfig))
+        for name, count in names.items():
+            if count > 1:
+                self._add(f"{where}: {count} evaluators are named {name!r}; evaluator names must be unique")
+        configs = [each for each in all_evaluators(case, self.plan.suite) if isinstance(each, EvaluatorConfig)]
+        criteria = {each.name: None for each in (*case.criteria, *self.plan.suite.criteria)}
+        for each in configs:
+            if each.criterion is not None and each.criterion not in criteria:
+                known = ", ".join(criteria) or "none"
+                self._add(f"{where}: evaluator {each.name!r}: no criterion {each.criterion!r}; known: {known}")
 
     def _check_turns(self, case: EvalCase) -> None:
         if not case.turns:
@@ -157,8 +185,11 @@ class SuiteCheck(Struct):
 
     def _check_evaluator(self, evaluator: EvaluatorLike) -> None:
         config = config_of(evaluator)
-        if not (math.isfinite(config.weight) and config.weight >= 0):
-            self._add(f"evaluator {config.name!r}: weight must be finite and at least 0, not {config.weight:g}")
+        problems = tuple(evaluator_problems(config))
+        for problem in problems:
+            self.findings.add(replace(problem, path=f"{self.plan.suite.path}: evaluator {config.name!r}").render())
+        if problems:
+            return
         if not isinstance(evaluator, EvaluatorConfig):
             if not isinstance(evaluator, Evaluator):
                 self._add(f"{type(evaluator).__name__} is not an evaluator: it needs `kind` and `evaluate(context)`")

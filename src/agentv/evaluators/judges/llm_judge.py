@@ -87,6 +87,7 @@ from agentv.types.cases import EvaluatorConfig, RubricItem
 from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeRole
+from agentv.types.given import read_list
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
@@ -515,7 +516,9 @@ class LlmJudgeEvaluator:
         if given.criteria and given.rubrics:
             raise ConfigError("give either criteria= or rubrics=, not both: each defines what is judged")
         self.options = given
-        self._items = make_items(given.rubrics)
+        has_dicts = any(isinstance(item, Mapping) for item in given.rubrics)
+        rubrics = read_list("rubrics", given.rubrics, where=type(self).__name__) if has_dicts else given.rubrics
+        self._items = make_items(rubrics)
         self._expected_outcome = _outcome_in_prompt(given)
         is_custom = bool(given.prompt and given.prompt.strip()) and self._expected_outcome is None
         self._call_options = JudgeOptions(

@@ -27,7 +27,7 @@ from agentv.scoring.results.folding import Vote
 from agentv.scoring.results.sources import parse_source, source_value
 from agentv.scoring.tools.traces import observed_calls
 from agentv.templating.variables import template_problems, variable_names
-from agentv.types.cases import RubricItem
+from agentv.types.cases import ITEM_PREFIX, RubricItem
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
@@ -392,7 +392,10 @@ class LlmJudgeSettings(JudgeSettings, frozen=True, kw_only=True):
     ] = ()
     rubrics: Annotated[
         tuple[RubricItem | str, ...],
-        Meta(description="requirements to check one by one: plain texts, or {id, description, weight, required}"),
+        Meta(
+            description="requirements to check one by one: plain texts, or {id, description, weight, required}",
+            extra={"numbered": ITEM_PREFIX},
+        ),
     ] = ()
 
     def __post_init__(self) -> None:
@@ -424,7 +427,7 @@ class RubricSettings(JudgeSettings, frozen=True, kw_only=True):
                 "the requirements: plain texts, or {id, description, weight, required, scale, min_value}; "
                 "scale: likert5 (1 to 5) or points10 (0 to 10)"
             ),
-            extra={"aliases": ("items",)},
+            extra={"aliases": ("items",), "numbered": ITEM_PREFIX},
         ),
     ]
 

@@ -5,7 +5,6 @@ from typing import TypeAlias
 
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.reader import Reader
-from agentv.loading.suites.models import CriterionModel
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 
@@ -20,8 +19,8 @@ def named_criteria(
     return {**{name: (criterion,) for name, criterion in criteria.items()}, **sets}
 
 
-def read_criteria(reader: Reader, at: JsonPath, named: NamedCriteria) -> tuple[EvaluationCriteria, ...]:
-    """Return the criteria listed at a path: objects, or names of criteria or sets in .agentv/criteria.yaml."""
+def read_criteria(reader: Reader, at: JsonPath, named: NamedCriteria | None) -> tuple[EvaluationCriteria, ...]:
+    """Return the criteria listed at a path: objects or, unless `named` is None, names in .agentv/criteria.yaml."""
     raw = reader.document.at(at)
     if raw is None:
         return ()
@@ -33,8 +32,8 @@ def read_criteria(reader: Reader, at: JsonPath, named: NamedCriteria) -> tuple[E
         place = (*at, index)
         for criterion in (
             _criteria_of_name(reader, place, entry, named)
-            if isinstance(entry, str)
-            else _defined_criterion(reader, place)
+            if isinstance(entry, str) and named is not None
+            else read_defined_criterion(reader, place)
         ):
             if criterion.name in found:
                 reader.error(place, f"a second criterion named {criterion.name!r}")
@@ -50,11 +49,11 @@ def _criteria_of_name(reader: Reader, at: JsonPath, name: str, named: NamedCrite
     return named.get(name, ())
 
 
-def _defined_criterion(reader: Reader, at: JsonPath) -> tuple[EvaluationCriteria, ...]:
-    model = reader.read(CriterionModel, at)
-    if model is None:
+def read_defined_criterion(reader: Reader, at: JsonPath) -> tuple[EvaluationCriteria, ...]:
+    """Return the criterion defined by the object at a path; nothing if it has problems, which are recorded."""
+    criterion = reader.read(EvaluationCriteria, at)
+    if criterion is None:
         return ()
-    criterion = model.to_criterion()
     for fault in criterion.faults():
         reader.error((*at, fault.split("`")[1]), fault)
     return (criterion,)

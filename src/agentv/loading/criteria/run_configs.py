@@ -17,8 +17,9 @@ from agentv.loading.models.settings import settings_type, validate_settings
 from agentv.loading.project import NamedDefinitions, find_criteria_file, read_named_definitions
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator, warn_of_only_evaluator
 from agentv.loading.suites.gates import StreamGates
-from agentv.loading.suites.models import Count, Criteria, EvaluatorModel, Evaluators, JsonFields, Name, Seconds
+from agentv.loading.suites.models import Criteria, EvaluatorModel, Evaluators, JsonFields
 from agentv.registry import Registry, Specs
+from agentv.types.bounds import Count, Name, Seconds
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest

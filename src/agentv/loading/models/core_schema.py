@@ -9,11 +9,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, core_schema
 
 from agentv.loading.models import file_model
-from agentv.loading.models.file_model import Checked, DefinedAs, FileModel, Limits, Names, SpellingNotes
+from agentv.loading.models.file_model import Checked, DefinedAs, FileModel, Names, SpellingNotes
 from agentv.registry import UnknownSettings
 from agentv.types.structs import StructField, has_fields, struct_fields
 
@@ -63,7 +63,9 @@ def object_schema(kind: type) -> CoreSchema:
     names = file_model.names_of(kind)
     fields = {
         file_model.key_of(kind, each.name): core_schema.typed_dict_field(
-            _field_schema(each), required=each.is_required, metadata={NOTE_KEY: each}
+            _field_schema(each),
+            required=each.is_required and "derived" not in each.extra,
+            metadata={NOTE_KEY: each},
         )
         for each in struct_fields(kind)
     }
@@ -80,13 +82,19 @@ def object_schema(kind: type) -> CoreSchema:
 def _field_schema(field: StructField) -> CoreSchema:
     """Return the schema of a field: that of its type, preceded by the conversions that the field declares.
 
-    `nested` moves the entries under a key of each listed object up into the object; `spellings` replaces other
-    spellings of a value by the canonical one.
+    `nested` moves the entries under a key of each listed object up into the object; `numbered` gives each listed object
+    without an `id` one with this prefix; `spellings` replaces other spellings of a value by the canonical one.
+    `written` is the type of the value in files, if it is not that of the field.
     """
     if file_model.has_members(field):  # evaluators, which are checked elsewhere
         schema = _noted(_schema(tuple[Any, ...]), DefinedAs("Evaluators"))
     else:
-        schema = _schema(field.type)
+        schema = _schema(field.extra.get("written", field.type))
+    if "numbered" in field.extra:
+        prefix = field.extra["numbered"]
+        schema = core_schema.with_info_before_validator_function(
+            lambda raw, info: file_model.number_items(raw, info.context, prefix), schema
+        )
     if "nested" in field.extra:
         key = field.extra["nested"]
         schema = core_schema.with_info_before_validator_function(
@@ -163,8 +171,8 @@ def _annotated(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
     annotated: Any = schema
     for mark in marks:
         match mark:
-            case Limits() if annotated["type"] in ("str", "int", "float", "list"):
-                annotated = {**annotated, **mark.given()}
+            case Meta() if annotated["type"] in ("str", "int", "float", "list", "tuple"):
+                annotated = {**annotated, **_bounds(mark)}
             case Checked(check):
                 annotated = core_schema.no_info_after_validator_function(check, annotated)
             case DefinedAs():
@@ -172,6 +180,12 @@ def _annotated(schema: CoreSchema, marks: Sequence[object]) -> CoreSchema:
             case _:
                 raise _ForeignHintError(str(mark))
     return cast(CoreSchema, annotated)
+
+
+def _bounds(mark: Meta) -> dict[str, float]:
+    """Return the bounds of a number, or of the length of a string or list, under the names that pydantic has."""
+    bounds = {name: getattr(mark, name) for name in ("ge", "gt", "le", "lt", "min_length", "max_length")}
+    return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 def _choice(hints: tuple[Any, ...]) -> CoreSchema:

@@ -71,6 +71,12 @@ class SpellingNotes(Struct):
         self._nested.append((outer, key))
         return joined
 
+    def complete(self, raw: Mapping[str, JsonValue], derived: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        """Return an object with the keys in `derived` that it does not have."""
+        completed = {**derived, **raw}
+        self._joined.append((completed, (raw,)))
+        return completed
+
     def nested_key_of(self, outer: object) -> str | None:
         """Return the key of an object of the file whose entries `join` has merged into it; None if there is none."""
         return next((key for each, key in self._nested if each is outer), None)
@@ -141,20 +147,6 @@ def _names_of(model: type) -> Names:
     return make_names(current, {**kind.ALIASES, **{key: key for key in deprecated}}, kind.ELSEWHERE)
 
 
-class Limits(Struct, frozen=True):
-    """Bounds of a number, or of the length of a string or list; None means no bound."""
-
-    ge: float | None = None
-    gt: float | None = None
-    le: float | None = None
-    min_length: int | None = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the bounds that are set, by name."""
-        named = {"ge": self.ge, "gt": self.gt, "le": self.le, "min_length": self.min_length}
-        return {name: bound for name, bound in named.items() if bound is not None}
-
-
 class Checked(Struct, frozen=True, eq=False):
     """A check of a value of the right type; it returns the value, or raises ValueError with a plain message."""
 
@@ -210,6 +202,16 @@ def lift_nested(raw: object, notes: SpellingNotes, key: str) -> object:
     if not isinstance(raw, list | tuple):
         return raw
     return [notes.join(item, key) if isinstance(item, Mapping) else item for item in raw]
+
+
+def number_items(raw: object, notes: SpellingNotes, prefix: str) -> object:
+    """Return a list in which each object has an `id`: its own, or the prefix and its position from 1, as `rubric-2`."""
+    if not isinstance(raw, list | tuple):
+        return raw
+    return [
+        notes.complete(item, {"id": f"{prefix}-{number}"}) if isinstance(item, Mapping) and "id" not in item else item
+        for number, item in enumerate(raw, start=1)
+    ]
 
 
 def canonical_value(raw: object, spellings: Mapping[str, str]) -> object:

@@ -12,7 +12,7 @@ from agentv.loading.files.composer import compose, resolve_plain
 from agentv.loading.files.documents import Document, JsonPath, Key, Mark, child, find_container, has_child, shown_path
 from agentv.loading.files.text import decode, read_bytes, shown
 from agentv.loading.models.core_schema import reader_of
-from agentv.loading.models.file_model import FileModel, Names, SpellingNotes
+from agentv.loading.models.file_model import Names, SpellingNotes
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonValue, snake_case
 from agentv.types.messages_json import compact_json
@@ -153,7 +153,6 @@ def _tag_text(error: ErrorDetails) -> ProblemText:
 
 
 T = TypeVar("T")
-M = TypeVar("M", bound=FileModel)
 
 
 class Reader:
@@ -168,10 +167,10 @@ class Reader:
         self.from_single_variables: set[JsonPath] = set()
         """The paths of values from texts such as `{{ n }}`; each value may be converted to the expected type, once."""
 
-    def read(self, model: type[M], at: JsonPath = ()) -> M | None:
-        """Return the value at a path as a model; record its problems and return None if it has any."""
+    def read(self, kind: type[T], at: JsonPath = ()) -> T | None:
+        """Return the value at a path as an object of a class; record its problems and return None if it has any."""
         raw = self.document.at(at)
-        return self.validate(partial(reader_of(model), raw), raw, at)
+        return self.validate(partial(reader_of(kind), raw), raw, at)
 
     def validate(
         self, run: Callable[[SpellingNotes], T], raw: JsonValue, at: JsonPath, *, other_names: Names | None = None

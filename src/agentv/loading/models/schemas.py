@@ -14,7 +14,6 @@ from agentv.loading.models.file_model import DefinedAs, FileModel, Names
 from agentv.loading.project import ProjectModel
 from agentv.loading.suites.models import (
     CaseModel,
-    CriterionModel,
     DatasetModel,
     EvaluatorModel,
     PartModel,
@@ -23,6 +22,7 @@ from agentv.loading.suites.models import (
 )
 from agentv.loading.targets.models import TargetModel, TargetsFileModel, UseTargetModel
 from agentv.registry import Registry, Specs
+from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import PluginError, UnknownNameError
 from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
 from agentv.types.structs import StructField, struct_fields
@@ -260,7 +260,7 @@ def _evaluator_schemas(
     definitions: _Definitions, registry: Registry, common: Schema, *, nesting_key: str | None = None
 ) -> dict[str, Schema]:
     """Return the definitions that eval files and configurations share: evaluators and criteria, or their names."""
-    criterion = definitions.add(CriterionModel)
+    criterion = describe(EvaluationCriteria)
     schemas: dict[str, Schema] = {
         "Criteria": {"type": "array", "items": {"anyOf": [{"type": "string"}, criterion]}},
         "Evaluators": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Evaluator"}]}},

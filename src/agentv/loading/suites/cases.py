@@ -18,7 +18,6 @@ from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, 
 from agentv.loading.suites.models import (
     CaseModel,
     MessageModel,
-    RubricItemModel,
     TurnModel,
     WorkspaceModel,
     read_grader,
@@ -28,6 +27,7 @@ from agentv.loading.suites.variables import SuiteVariables, Template
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, evaluators_of_turn
 from agentv.templating.case_variables import Fault
 from agentv.types.cases import (
+    ITEM_PREFIX,
     BrokenCase,
     CaseTurn,
     EvalCase,
@@ -362,7 +362,7 @@ def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalC
         conversation_id=model.conversation_id,
         tags=tuple(model.tags),
         metadata=model.metadata,  # type: ignore[arg-type] # parsed JSON
-        rubrics=_rubrics(reader, (*at, "rubrics"), model.rubrics),
+        rubrics=read_rubrics(reader, (*at, "rubrics"), model.rubrics),
         evaluators=evaluators,
         evaluator=model.evaluator,
         grader=read_grader(reader, at, model),
@@ -401,7 +401,7 @@ def _turns(reader: Reader, at: JsonPath, model: CaseModel, scope: CaseScope) -> 
                 input=Message("user", content),
                 expected_messages=() if expected is None else (Message("assistant", expected),),
                 expected_outcome=turn.expected_outcome,
-                rubrics=_rubrics(reader, (*place, "rubrics"), turn.rubrics),
+                rubrics=read_rubrics(reader, (*place, "rubrics"), turn.rubrics),
                 evaluators=read_evaluators(reader, (*place, "evaluators"), scope.evaluators) or (),
             )
         )
@@ -442,24 +442,14 @@ def _messages(models: list[MessageModel], contents: list[Content | None]) -> tup
     return tuple(model.to_message(content) for model, content in zip(models, contents, strict=True))
 
 
-def _rubrics(reader: Reader, at: JsonPath, listed: Sequence[str | RubricItemModel]) -> tuple[RubricItem, ...]:
-    """Return the rubric items; an item without an id is named by its position."""
+def read_rubrics(reader: Reader, at: JsonPath, listed: Sequence[str | RubricItem]) -> tuple[RubricItem, ...]:
+    """Return the rubric items of a list; a text becomes an item that is named by its position."""
     items: list[RubricItem] = []
     seen: set[str] = set()
-    for index, entry in enumerate(listed):
-        item = RubricItemModel(description=entry) if isinstance(entry, str) else entry
-        id_ = item.id or f"rubric-{index + 1}"
-        if id_ in seen:
-            reader.error((*at, index), f"a second rubric item with the id {id_!r}")
-        seen.add(id_)
-        items.append(
-            RubricItem(
-                id=id_,
-                description=item.description,
-                weight=item.weight,
-                required=item.required,
-                scale=item.scale,
-                min_value=item.min_value,
-            )
-        )
+    for number, entry in enumerate(listed, start=1):
+        item = RubricItem(f"{ITEM_PREFIX}-{number}", entry) if isinstance(entry, str) else entry
+        if item.id in seen:
+            reader.error((*at, number - 1), f"a second rubric item with the id {item.id!r}")
+        seen.add(item.id)
+        items.append(item)
     return tuple(items)

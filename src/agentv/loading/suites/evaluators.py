@@ -191,14 +191,7 @@ def read_evaluator(
     settings = _settings(reader, at=at, raw=raw, spec=spec, scope=scope)
     if model is None:
         return None
-    if model.cost is not None:
-        reader.warn((*at, "cost"), "`cost` is determined by the type and ignored here", on_key=True)
-    try:
-        parse_source(model.source)
-    except ValueError as error:
-        reader.error((*at, names.spelling_in(raw, "source") or "source"), str(error))
-    if model.aggregate != "mean" and not model.per_turn:
-        reader.error((*at, "aggregate"), "`aggregate` applies only to turns", allowed="add `per_turn: true`")
+    check_common_keys(reader, at, model)
     if model.criterion is not None:
         _check_criterion(reader, (*at, names.spelling_in(raw, "criterion") or "criterion"), model.criterion, scope)
     return EvaluatorConfig(
@@ -217,6 +210,19 @@ def read_evaluator(
         timeout_s=model.timeout_seconds,
         base_dir=scope.base_dir,
     )
+
+
+def check_common_keys(reader: Reader, at: JsonPath, model: EvaluatorModel) -> None:
+    """Record the problems of the common keys of the evaluator at `at` that its model cannot find."""
+    if model.cost is not None:
+        reader.warn((*at, "cost"), "`cost` is determined by the type and ignored here", on_key=True)
+    try:
+        parse_source(model.source)
+    except ValueError as error:
+        written = EvaluatorModel.names().spelling_in(reader.document.at(at), "source")
+        reader.error((*at, written or "source"), str(error))
+    if model.aggregate != "mean" and not model.per_turn:
+        reader.error((*at, "aggregate"), "`aggregate` applies only to turns", allowed="add `per_turn: true`")
 
 
 def _unnest(reader: Reader, at: JsonPath, spec: Spec | None) -> None:

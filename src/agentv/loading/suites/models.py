@@ -4,22 +4,23 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
-from msgspec import field
+from msgspec import Meta, field
 
 from agentv.loading.files.documents import JsonPath
-from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel, Limits
+from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel
 from agentv.loading.models.reader import Reader, in_order, kind_of
 from agentv.loading.suites.gates import Gates
+from agentv.types.bounds import Count, Dollars, Name, Seconds, Share, Weight
 from agentv.types.cases import (
+    ITEM_PREFIX,
     METADATA_PREFIX,
     ConversationAggregate,
-    ItemScale,
     OnDependencyFailure,
     OnTurnFailure,
+    RubricItem,
     TurnAggregate,
     Unmet,
 )
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue, camel_case, snake_case
 from agentv.types.message_shapes.fields import WrittenRole, read_role
@@ -111,7 +112,7 @@ FOREIGN_CASE_KEYS: Mapping[str, str] = {
 """The advice on keys of other tools' cases."""
 
 
-EvaluatorType: TypeAlias = Annotated[str, Limits(min_length=1), DefinedAs("EvaluatorType")]
+EvaluatorType: TypeAlias = Annotated[str, Meta(min_length=1), DefinedAs("EvaluatorType")]
 
 _GRADER_WARNING = "`grader` is deprecated"
 
@@ -158,12 +159,6 @@ def warned_once(problems: Iterable[Problem]) -> Iterator[Problem]:
         yield problem
 
 
-Name: TypeAlias = Annotated[str, Limits(min_length=1)]
-Count: TypeAlias = Annotated[int, Limits(ge=1)]
-Seconds: TypeAlias = Annotated[float, Limits(gt=0)]
-Dollars: TypeAlias = Annotated[float, Limits(gt=0)]
-Weight: TypeAlias = Annotated[float, Limits(ge=0)]
-Share: TypeAlias = Annotated[float, Limits(ge=0, le=1)]
 Prompts: TypeAlias = Annotated[object, DefinedAs("Prompts")]
 Cases: TypeAlias = Annotated[object, DefinedAs("Cases")]
 CaseTemplate: TypeAlias = Annotated[object, DefinedAs("CaseTemplate")]
@@ -322,7 +317,7 @@ def _check_roles(columns: dict[str, str]) -> dict[str, str]:
 class DatasetModel(FileModel, frozen=True, kw_only=True):
     """Cases in other files, or from a Python function."""
 
-    file: Name | Annotated[list[Name], Limits(min_length=1)]
+    file: Name | Annotated[list[Name], Meta(min_length=1)]
     columns: Annotated[dict[str, Name], Checked(_check_roles)] = field(default_factory=dict)
     case: CaseTemplate = None
 
@@ -372,42 +367,7 @@ class PartModel(FileModel, frozen=True, kw_only=True):
     value: str
 
 
-class RubricItemModel(FileModel, frozen=True, kw_only=True):
-    """One requirement that a rubric judge checks."""
-
-    id: Name | None = None
-    description: Name
-    weight: Weight = 1.0
-    required: bool = False
-    scale: ItemScale | None = None
-    min_value: Annotated[float, Limits(ge=0, le=1)] | None = None
-
-
-class CriterionModel(FileModel, frozen=True, kw_only=True):
-    """A named criterion."""
-
-    name: Name
-    description: str = ""
-    scale: Name | Annotated[list[Name], Limits(min_length=2)] = "binary"
-    weight: Weight = 1.0
-    min: float | None = None
-    max: float | None = None
-    labels: list[Name] = field(default_factory=list)
-
-    def to_criterion(self) -> EvaluationCriteria:
-        """Return the criterion. A `scale` that is a list contains the labels, from worst to best."""
-        scale, labels = self.scale, tuple(self.labels)
-        if not isinstance(scale, str):
-            scale, labels = "labels", tuple(scale)
-        return EvaluationCriteria(
-            name=self.name,
-            description=self.description,
-            scale=scale,
-            weight=self.weight,
-            min=self.min,
-            max=self.max,
-            labels=labels,
-        )
+RubricItems: TypeAlias = Annotated[list[Name | RubricItem], Meta(extra={"numbered": ITEM_PREFIX})]
 
 
 class PromptModel(FileModel, frozen=True, kw_only=True):
@@ -417,7 +377,7 @@ class PromptModel(FileModel, frozen=True, kw_only=True):
     text: Name | None = None
     file: Name | None = None
     system: Name | None = None
-    messages: Annotated[list[object], Limits(min_length=1)] | None = None
+    messages: Annotated[list[object], Meta(min_length=1)] | None = None
     skip: Name | None = None
 
     def __post_init__(self) -> None:
@@ -435,7 +395,7 @@ class TurnModel(FileModel, frozen=True, kw_only=True):
     input: Content
     expected: Content = None
     expected_outcome: Name = ""
-    rubrics: list[Name | RubricItemModel] = field(default_factory=list)
+    rubrics: RubricItems = field(default_factory=list)
     evaluators: Evaluators = None
 
 
@@ -468,10 +428,10 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     tags: list[Name] = field(default_factory=list)
     metadata: JsonFields = field(default_factory=dict)
     vars: Variables = field(default_factory=dict)
-    input_messages: Annotated[list[MessageModel], Limits(min_length=1)] = field(default_factory=list)
-    turns: Annotated[list[TurnModel], Limits(min_length=1)] = field(default_factory=list)
+    input_messages: Annotated[list[MessageModel], Meta(min_length=1)] = field(default_factory=list)
+    turns: Annotated[list[TurnModel], Meta(min_length=1)] = field(default_factory=list)
     expected_messages: list[MessageModel] = field(default_factory=list)
-    rubrics: list[Name | RubricItemModel] = field(default_factory=list)
+    rubrics: RubricItems = field(default_factory=list)
     criteria: Criteria = None
     evaluators: Evaluators = None
     execution: CaseExecutionModel | None = None
@@ -492,7 +452,7 @@ class EvaluatorModel(FileModel, frozen=True, kw_only=True):
     name: Name
     type: EvaluatorType
     weight: Weight = 1.0
-    required: bool | Annotated[float, Limits(ge=0, le=1)] = False
+    required: bool | Share = False
     unmet: Unmet = "fail"
     negate: bool = False
     criterion: Name | None = None

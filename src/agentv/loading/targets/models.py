@@ -2,10 +2,11 @@
 
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from msgspec import field
+from msgspec import Meta, field
 
-from agentv.loading.models.file_model import DefinedAs, FileModel, Limits
-from agentv.loading.suites.models import Count, Name, Seconds, WorkspaceModel
+from agentv.loading.models.file_model import DefinedAs, FileModel
+from agentv.loading.suites.models import WorkspaceModel
+from agentv.types.bounds import Count, Name, Seconds
 from agentv.types.targets import RetryPolicy, Unsigned
 from agentv.types.usage import Price
 
@@ -13,8 +14,8 @@ from agentv.types.usage import Price
 class PriceModel(FileModel, frozen=True, kw_only=True):
     """Dollars per million tokens."""
 
-    input_per_million: Annotated[float, Limits(ge=0)]
-    output_per_million: Annotated[float, Limits(ge=0)]
+    input_per_million: Annotated[float, Meta(ge=0)]
+    output_per_million: Annotated[float, Meta(ge=0)]
 
     def to_price(self) -> Price:
         """Return the price."""
@@ -22,9 +23,9 @@ class PriceModel(FileModel, frozen=True, kw_only=True):
 
 
 Targets: TypeAlias = Annotated[list[object], DefinedAs("Targets")]
-Milliseconds: TypeAlias = Annotated[float, Limits(ge=0)]
-RetryCount: TypeAlias = Annotated[int, Limits(ge=0)]
-HttpStatus: TypeAlias = Annotated[int, Limits(ge=100, le=599)]
+Milliseconds: TypeAlias = Annotated[float, Meta(ge=0)]
+RetryCount: TypeAlias = Annotated[int, Meta(ge=0)]
+HttpStatus: TypeAlias = Annotated[int, Meta(ge=100, le=599)]
 
 
 class TargetsFileModel(FileModel, frozen=True, kw_only=True):
@@ -58,7 +59,7 @@ class RetryModel(FileModel, frozen=True, kw_only=True):
     max_retries: RetryCount | None = None
     initial_delay_ms: Milliseconds | None = None
     max_delay_ms: Milliseconds | None = None
-    backoff_factor: Annotated[float, Limits(ge=1)] | None = None
+    backoff_factor: Annotated[float, Meta(ge=1)] | None = None
     status_codes: list[HttpStatus] | None = None
     retry_timeouts: bool | None = None
 
@@ -85,17 +86,17 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
     max_retries: RetryCount | None = None
     retry_initial_delay_ms: Milliseconds | None = None
     retry_max_delay_ms: Milliseconds | None = None
-    retry_backoff_factor: Annotated[float, Limits(ge=1)] | None = None
+    retry_backoff_factor: Annotated[float, Meta(ge=1)] | None = None
     retry_status_codes: list[HttpStatus] | None = None
     retry_timeouts: bool | None = None
     retry: RetryModel | None = None
     timeout_seconds: Seconds | None = None
-    requests_per_minute: Annotated[float, Limits(gt=0)] | None = None
-    tokens_per_minute: Annotated[float, Limits(gt=0)] | None = None
+    requests_per_minute: Annotated[float, Meta(gt=0)] | None = None
+    tokens_per_minute: Annotated[float, Meta(gt=0)] | None = None
     price: PriceModel | None = None
     system_prompt: str | None = None
     workspace: WorkspaceModel | None = None
-    resources: dict[str, Annotated[float, Limits(gt=0)]] = field(default_factory=dict)
+    resources: dict[str, Annotated[float, Meta(gt=0)]] = field(default_factory=dict)
     node_label: dict[str, str] = field(default_factory=dict)
 
     def to_retry_policy(self) -> RetryPolicy:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,7 +9,7 @@ from msgspec.structs import replace
 from agentv.scoring.judge_replies.replies import RubricReply
 from agentv.scoring.results.aggregation import is_met, reaches, weighted_mean
 from agentv.scoring.results.folding import Vote, combine, spread
-from agentv.types.cases import ItemScale, RubricItem, read_rubric_item
+from agentv.types.cases import ITEM_PREFIX, ItemScale, RubricItem
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonValue
 
@@ -19,15 +18,12 @@ MARKS: Mapping[ItemScale, tuple[float, float]] = {"likert5": (1.0, 5.0), "points
 
 
 def make_items(given: Sequence[RubricItem | str]) -> tuple[RubricItem, ...]:
-    """Return rubric items. A text becomes an item with the id `rubric-N`, N being its position; a dict becomes an item.
+    """Return rubric items. A text becomes an item with the id `rubric-N`, N being its position.
 
-    Raises EvalFileError for a dict with wrong keys, ValueError for an empty text, a duplicate id, or a weight that is
-    not a finite number of at least 0.
+    Raises ValueError for an empty text, a duplicate id, or a weight that is not a finite number of at least 0.
     """
     items = tuple(
-        RubricItem(id=f"rubric-{number}", description=item)
-        if isinstance(item, str)
-        else cast(RubricItem, read_rubric_item(item, f"$.rubrics[{number - 1}]"))
+        RubricItem(f"{ITEM_PREFIX}-{number}", item) if isinstance(item, str) else item
         for number, item in enumerate(given, start=1)
     )
     seen: set[str] = set()

@@ -7,9 +7,10 @@ EvaluatorError for a value of the wrong type or out of range; `at` is the path o
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from numbers import Integral, Real
-from typing import Any, TypeAlias, TypeGuard, TypeVar, get_args
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeAlias, TypeGuard, TypeVar, Union, get_args, get_origin
 
 from msgspec.structs import replace
 
@@ -25,7 +26,6 @@ from agentv.scoring.results.criteria import (
     weights_of,
 )
 from agentv.scoring.results.unit_scores import unit_score
-from agentv.types.cases import Unmet
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import (
@@ -33,14 +33,11 @@ from agentv.types.evaluation import (
     EvaluationResult,
     EvaluationScore,
     EvaluatorResult,
-    EvaluatorStatus,
-    JudgeCall,
-    JudgeRole,
-    Verdict,
 )
-from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind, Stage
-from agentv.types.json_value import JsonValue
+from agentv.types.failures import Failure, FailureKind
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.fields import TOLERANCE
+from agentv.types.structs import struct_fields
 from agentv.types.usage import Usage, known_cost, known_usage
 
 # Limits on the work for an object that contains itself.
@@ -264,9 +261,9 @@ def _without_score(result: EvaluationResult, reason: str) -> EvaluationResult:
 
 
 def _fields(part: object, cls: type, at: str) -> dict[str, Any]:
-    """Return the fields of an object by name, checked by `_FIELDS[cls]`; `at` is the object's path."""
+    """Return the fields of an object by name, each checked; `at` is the object's path."""
     prefix = f"{at}." if at else ""
-    return {name: check(getattr(part, name), f"{prefix}{name}") for name, check in _FIELDS[cls].items()}
+    return {name: check(getattr(part, name), f"{prefix}{name}") for name, check in _checks_of(cls).items()}
 
 
 def _checked_instance(cls: type[Part], value: object, at: str) -> Part:
@@ -308,91 +305,61 @@ def _scale_score(value: object, at: str) -> float | bool | str | None:
     return int(number) if isinstance(value, int) and number.is_integer() else number
 
 
-_optional_text = partial(_optional, plain_text)
-_optional_number = partial(_optional, finite_or_none)
-_optional_object = partial(_optional, plain_object)
+def _optional_number(value: object, at: str) -> float | None:
+    return None if value is None else finite_or_none(value, at)
 
 
 def _cost(value: object, at: str) -> float | None:
-    return known_cost(plain_number(value, at))
+    return None if value is None else known_cost(plain_number(value, at))
 
 
 def _usage(value: object, at: str) -> Usage | None:
     return known_usage(_checked_instance(Usage, value, at))
 
 
-_optional_cost = partial(_optional, _cost)
-_optional_usage = partial(_optional, _usage)
-_members = partial(_each, partial(_checked_instance, EvaluatorResult))
-
-# The fields that EvaluationScore and EvaluatorResult have in common.
-_COMMON_FIELDS: Mapping[str, Check] = {
-    "hits": plain_texts,
-    "misses": plain_texts,
+_CHECKS_OF_TYPES: Mapping[object, Check] = {
+    str: plain_text,
+    bool: plain_flag,
+    int: plain_count,
+    float: plain_number,
+    tuple[str, ...]: plain_texts,
+    JsonObject: plain_object,
+    EvaluationResult: _result,
+    Usage: _usage,
+}
+_CHECKS_OF_FIELDS: Mapping[str, Check] = {
+    "cost_usd": _cost,
     "expected_aspect_count": _aspects,
-    "reasoning": _optional_text,
-    "raw_aspects": partial(_optional, plain_texts),
-    "verdict": partial(_optional, partial(plain_name, get_args(Verdict))),
-    "status": partial(plain_name, get_args(EvaluatorStatus)),
-    "error": partial(_optional, partial(_checked_instance, Failure)),
-    "results": partial(_each, _result),
-    "judge_calls": partial(_each, partial(_checked_instance, JudgeCall)),
-    "clamped": plain_flag,
+    "required": _required,
+    "weight": plain_weight,
 }
-_FIELDS: Mapping[type, Mapping[str, Check]] = {
-    # `checked_score` checks `score`, which depends on `error`.
-    EvaluationScore: {
-        **_COMMON_FIELDS,
-        "evaluator_raw_request": _optional_object,
-        "members": _members,
-        "must_fail": plain_flag,
-    },
-    EvaluatorResult: {
-        **_COMMON_FIELDS,
-        "name": plain_text,
-        "type": plain_text,
-        "score": unit_number,
-        "weight": plain_weight,
-        "required": _required,
-        "unmet": partial(plain_name, get_args(Unmet)),
-        "evaluator_provider_request": _optional_object,
-        "duration_ms": _optional_number,
-        "usage": _optional_usage,
-        "cost_usd": _optional_cost,
-        "evaluator_results": _members,
-    },
-    EvaluationResult: {
-        "criterion_name": plain_text,
-        "score": _scale_score,
-        "value": partial(_optional, plain_number),
-        "scale": plain_text,
-        "reasoning": _optional_text,
-        "evaluator_type": plain_text,
-        "error": _optional_text,
-        "metadata": _optional_object,
-    },
-    JudgeCall: {
-        "judge": plain_text,
-        "role": partial(plain_name, get_args(JudgeRole)),
-        "reply": plain_text,
-        "score": _optional_number,
-        "usage": _optional_usage,
-        "cost_usd": _optional_cost,
-        "duration_ms": _optional_number,
-        "cached": plain_flag,
-        "estimated": plain_flag,
-    },
-    Failure: {
-        "kind": partial(plain_name, FAILURE_KINDS),
-        "message": plain_text,
-        "stage": partial(plain_name, get_args(Stage)),
-        "retryable": plain_flag,
-        "http_status": partial(_optional, plain_count),
-        "retry_after_s": _optional_number,
-        "details": _optional_object,
-    },
-    Usage: dict.fromkeys(Usage.__struct_fields__, plain_count),
+"""Fields with a rule of their own, in every class."""
+_OWN_CHECKS: Mapping[type, Mapping[str, Check]] = {
+    EvaluationScore: {"score": lambda value, _at: value},  # `checked_score` checks it, since it depends on `error`
+    EvaluatorResult: {"score": unit_number},
+    EvaluationResult: {"score": _scale_score, "value": partial(_optional, plain_number)},
 }
+
+
+@cache
+def _checks_of(cls: type) -> Mapping[str, Check]:
+    """Return the check of each field of a class: a rule of its own, or that of its type."""
+    own = {**_CHECKS_OF_FIELDS, **_OWN_CHECKS.get(cls, {})}
+    return {each.name: own.get(each.name) or _check_of(each.type) for each in struct_fields(cls)}
+
+
+def _check_of(hint: Any) -> Check:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _check_of(arguments[0])
+    if origin in (Union, UnionType):
+        (kind,) = (_check_of(each) for each in arguments if each is not NoneType)
+        return _optional_number if kind is plain_number else partial(_optional, kind)
+    if hint in _CHECKS_OF_TYPES:
+        return _CHECKS_OF_TYPES[hint]
+    if origin is Literal:
+        return partial(plain_name, arguments)
+    return partial(_each, _check_of(arguments[0])) if origin is tuple else partial(_checked_instance, hint)
 
 
 def failed_score(message: str, *, kind: FailureKind = "evaluator_error") -> EvaluationScore:

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.scoring.results.aggregation import case_verdict, weighted_mean
+from agentv.scoring.results.aggregation import case_verdict, weighted_mean, zeroing_evaluators
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria, EvaluationScale
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
@@ -191,12 +191,17 @@ class CriteriaScore(Struct, frozen=True):
 
 
 def criteria_score(
-    weighed: Sequence[WeighedResult], criteria: Sequence[EvaluationCriteria], *, error_policy: ErrorPolicy = "exclude"
+    weighed: Sequence[WeighedResult],
+    criteria: Sequence[EvaluationCriteria],
+    results: Sequence[EvaluatorResult] = (),
+    *,
+    error_policy: ErrorPolicy = "exclude",
 ) -> CriteriaScore:
     """Return the weighted mean over criteria; several results of one criterion are averaged first.
 
     An undefined criterion has weight 1. A result without a value and without an error is on a custom scale: it counts
-    as expected, not as scored. An evaluator of weight 0 is not counted; if all have weight 0, the score is 0.
+    as expected, not as scored. An evaluator of weight 0 is not counted; if all have weight 0, the score is 0. `results`
+    are the evaluators' results: one with `unmet: zero` whose `required` is not met makes the score 0.
     """
     valued = [
         (each.result.criterion_name, each.weight, value)
@@ -204,6 +209,8 @@ def criteria_score(
         if (value := _counted(each.result, error_policy)) is not None
     ]
     overall = mean_over_criteria(valued, weights_of(criteria)) if valued else None
+    if any(each.error is None or error_policy == "zero" for each in zeroing_evaluators(results)):
+        overall = None if overall is None else 0.0
     return CriteriaScore(overall, scored=sum(weight > 0 for _, weight, _ in valued), expected=len(weighed))
 
 

@@ -42,7 +42,8 @@ class EvaluationRunError(Struct, frozen=True):
 class AggregatedEvaluationResult(Struct, frozen=True):
     """The judgement of one existing answer.
 
-    `overall_score` is 0..1, the criteria's weighted mean; None if no result has a value. `expected` is the number of
+    `overall_score` is 0..1, the criteria's weighted mean; None if no result has a value, 0 if a `required` evaluator
+    with `unmet: zero` is unmet. `expected` is the number of
     results, plus one for each evaluator that failed and has no result with its error. `scored` is the number of those
     in the mean. A result is not in the mean if its evaluator was skipped or has weight 0, or if its scale is a custom
     one. A result that could not be judged has an error in `run_errors`; it is in the mean, as 0, only with

@@ -10,8 +10,9 @@ from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
 
 from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import MessageError
+from agentv.types.errors import EvalFileError, MessageError
 from agentv.types.fields import Fields, Problems
+from agentv.types.given import read_list
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, message_to_json, messages_to_json
@@ -186,7 +187,7 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputM
             problems.add(at, "the answer, `response`, is missing")
         given = cls(
             response="" if answer is None else answer,
-            criteria=tuple(EvaluationCriteria.read(item, problems, at) for at, item in fields.items("criteria")),
+            criteria=_criteria([item for _, item in fields.items("criteria")], problems, at),
             prompt=fields.text("prompt"),
             context=fields.mapping("context") or {},
             ground_truth=fields.value("ground_truth"),
@@ -253,14 +254,18 @@ def _convert(given: EvaluationInput, problems: Problems) -> None:
         elif not isinstance(value, tuple):
             force_setattr(given, name, tuple(value or ()))
     if any(isinstance(each, Mapping) for each in given.criteria):
-        items = [
-            EvaluationCriteria.read(each, problems, f"$.criteria[{place}]") if isinstance(each, Mapping) else each
-            for place, each in enumerate(given.criteria)
-        ]
-        force_setattr(given, "criteria", tuple(items))
+        force_setattr(given, "criteria", _criteria(given.criteria, problems, "$"))
     if any(isinstance(each, Mapping) for each in given.message_history):
         placed = ((f"$.message_history[{place}]", each) for place, each in enumerate(given.message_history))
         force_setattr(given, "message_history", tuple(_messages(cast(Any, placed), problems)))
+
+
+def _criteria(given: Sequence[object], problems: Problems, at: str) -> tuple[EvaluationCriteria, ...]:
+    try:
+        return read_list("criteria", given, where=problems.what) if given else ()
+    except EvalFileError as error:
+        problems.include(error, at)
+        return ()
 
 
 def _check_types(given: EvaluationInput, problems: Problems) -> None:

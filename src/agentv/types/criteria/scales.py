@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator
-from typing import Self, TypeAlias
+from typing import Annotated, Self, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
+from agentv.types.bounds import Name, Weight
 from agentv.types.errors import nearest
-from agentv.types.fields import Fields, Problems
+from agentv.types.given import read_criterion
 from agentv.types.json_value import JsonValue
 
 EvaluationScale: TypeAlias = str
@@ -20,57 +21,40 @@ LABELS: EvaluationScale = "labels"
 """The scale of a criterion whose ordered labels were given instead of a scale's name."""
 
 MIN_LABELS = 2
+_Labels: TypeAlias = Annotated[tuple[Name, ...], Meta(min_length=MIN_LABELS)]
 
 
 class EvaluationCriteria(Struct, frozen=True):
-    """A criterion: a unique name, a description, a scale, and a weight inside one evaluator.
+    """A criterion: what is judged, and the scale on which it is judged."""
 
-    `weight` is finite and >= 0. `min` and `max` bound `numeric`; `labels` are ordered from worst to best;
-    a list of labels may also be given as the `scale`.
-    """
-
-    name: str
+    name: Annotated[Name, Meta(extra={"aliases": ("criterion_name",)})]
+    """Unique among the criteria of a case or an answer."""
     description: str = ""
-    scale: EvaluationScale = "binary"
-    weight: float = 1.0
+    scale: Annotated[EvaluationScale, Meta(extra={"written": Name | _Labels})] = "binary"
+    """The name of a scale; a list that is given as the scale becomes `labels`."""
+    weight: Weight = 1.0
+    """The weight inside one evaluator, finite and at least 0."""
     min: float | None = None
+    """The lower bound of the scale `numeric`; None is 0."""
     max: float | None = None
-    labels: tuple[str, ...] = ()
+    """The upper bound of the scale `numeric`; None is 1."""
+    labels: tuple[Name, ...] = ()
+    """The labels of a scale of one's own, ordered from worst to best."""
 
     def __post_init__(self) -> None:
-        """Accept a list of labels as the scale, and any sequence of labels."""
+        """Accept a list of labels, also as the scale."""
         scale: object = self.scale
+        labels: object = self.labels
         if isinstance(scale, list | tuple):
             force_setattr(self, "scale", LABELS)
             force_setattr(self, "labels", tuple(scale))
-        else:
-            force_setattr(self, "labels", tuple(self.labels))
+        elif isinstance(labels, list):
+            force_setattr(self, "labels", tuple(labels))
 
     @classmethod
     def from_dict(cls, raw: object) -> Self:
         """Read a criterion from JSON, keys in snake_case or camelCase. Raises EvalFileError with every problem."""
-        problems = Problems(cls.__name__)
-        criterion = cls.read(raw, problems, "$")
-        problems.raise_any()
-        return criterion
-
-    @classmethod
-    def read(cls, raw: object, problems: Problems, at: str) -> Self:
-        """Read a criterion at a path inside another object, recording its problems."""
-        fields = Fields(raw, problems, at)
-        scale, labels = fields.read("scale", _scale) or ("binary", ())
-        listed = tuple(str(label) for _, label in fields.items("labels"))
-        weight = fields.number("weight")
-        criterion = cls(
-            name=fields.required_text("name", "criterion_name"),
-            description=fields.text("description") or "",
-            scale=scale,
-            weight=1.0 if weight is None else weight,
-            min=fields.number("min"),
-            max=fields.number("max"),
-            labels=labels or listed,
-        )
-        fields.check_unknown_keys()
+        criterion: Self = read_criterion(raw, where=cls.__name__)
         return criterion
 
     def to_dict(self) -> dict[str, JsonValue]:
@@ -124,11 +108,3 @@ class EvaluationCriteria(Struct, frozen=True):
 def _labels_field(scale: EvaluationScale) -> str:
     """Return the name of the field in which the labels were given."""
     return "scale" if scale == LABELS else "labels"
-
-
-def _scale(value: JsonValue) -> tuple[EvaluationScale, tuple[str, ...]]:
-    if isinstance(value, str):
-        return value, ()
-    if isinstance(value, list | tuple) and all(isinstance(label, str) for label in value):
-        return LABELS, tuple(str(label) for label in value)
-    raise ValueError(f"must be the name of a scale ({', '.join(NAMED_SCALES)}) or a list of labels")

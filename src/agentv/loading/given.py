@@ -1,0 +1,82 @@
+"""Rubric items, criteria and evaluators given from Python, read by the descriptions that files are read with."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from msgspec import Struct, structs
+
+from agentv.loading.criteria.criteria import NamedCriteria, read_criteria, read_defined_criterion
+from agentv.loading.files.documents import Document
+from agentv.loading.models.file_model import FileModel
+from agentv.loading.models.reader import Reader, raise_errors
+from agentv.loading.suites.cases import read_rubrics
+from agentv.loading.suites.evaluators import check_common_keys
+from agentv.loading.suites.models import EvaluatorModel, RubricItems
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.criteria.scales import LABELS, EvaluationCriteria
+from agentv.types.given import ListName
+from agentv.types.json_value import JsonValue
+from agentv.types.problems import Problem
+
+
+class _RubricsModel(FileModel, frozen=True, kw_only=True):
+    rubrics: RubricItems
+
+
+def read_list(name: ListName, given: Sequence[object], *, where: str) -> tuple[Any, ...]:
+    """Return the objects in a list of rubric items or criteria: objects, dicts, or texts where files have texts.
+
+    Raises EvalFileError with all their problems, at paths in `where`.
+    """
+    if name == "criteria":
+        found: tuple[Any, ...]
+        found, problems = read_given_criteria(given, None, where=where)
+        raise_errors(where, problems)
+        return found
+    reader = _reader_of_list(name, given, where)
+    model = reader.read(_RubricsModel)
+    found = () if model is None else read_rubrics(reader, (name,), model.rubrics)
+    raise_errors(where, reader.problems)
+    return found
+
+
+def read_criterion(given: object, *, where: str) -> EvaluationCriteria:
+    """Return the criterion in a dict. Raises EvalFileError with all its problems."""
+    reader = Reader(Document(where, _as_json(given)))
+    found = tuple(read_defined_criterion(reader, ()))
+    raise_errors(where, reader.problems)
+    return found[0]
+
+
+def read_given_criteria(
+    given: Sequence[object], named: NamedCriteria | None, *, where: str
+) -> tuple[tuple[EvaluationCriteria, ...], tuple[Problem, ...]]:
+    """Return the criteria in a list of objects, dicts and, unless `named` is None, names; and all their problems."""
+    reader = _reader_of_list("criteria", given, where)
+    return read_criteria(reader, ("criteria",), named), tuple(reader.problems)
+
+
+def _reader_of_list(name: str, given: Sequence[object], where: str) -> Reader:
+    return Reader(Document(where, {name: [_as_json(each) for each in given]}))
+
+
+def evaluator_problems(config: EvaluatorConfig) -> Iterator[Problem]:
+    """Yield the problems of an evaluator's common fields; its settings are read with `read_settings`."""
+    fields = structs.asdict(config)
+    fields["timeout_seconds"] = fields["timeout_s"]
+    common = {name: cast(JsonValue, fields[name]) for name in EvaluatorModel.names().canonical if name in fields}
+    reader = Reader(Document(f"evaluator {config.name!r}", common))
+    model = reader.read(EvaluatorModel)
+    if model is not None:
+        check_common_keys(reader, (), model)
+    yield from reader.problems
+
+
+def _as_json(given: object) -> JsonValue:
+    """Return an object as a dict of its fields, as a file would have it; anything else unchanged."""
+    if not isinstance(given, Struct):
+        return cast(JsonValue, given)
+    fields = structs.asdict(given)
+    if isinstance(given, EvaluationCriteria) and given.scale == LABELS:
+        fields["scale"] = fields.pop("labels")
+    return fields
