@@ -12,9 +12,9 @@ from statsmodels.regression.linear_model import OLS
 
 from agentv.cli.main import main
 from agentv.engine.criteria.scored_run import input_of
+from agentv.messages.logs.reading import LoggedAnswer, read_logged
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
-from agentv.types.log_shapes.reading import LoggedAnswer, read_logged
 from agentv.types.records.run import CaseRecord
 
 Call = Callable[..., tuple[int, str, str]]

@@ -14,8 +14,8 @@ from agentv import (
     ToolCall,
     run_evaluation_sync,
 )
-from agentv.types.log_shapes.reading import LoggedAnswer, read_logged
-from agentv.types.message_shapes.answers import TEXT_KEYS
+from agentv.messages.logs.reading import LoggedAnswer, read_logged
+from agentv.messages.shapes.answers import TEXT_KEYS
 
 CONFIG = EvaluationRunConfig(evaluators=[{"type": "contains", "value": "please"}])
 

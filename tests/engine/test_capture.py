@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.engine.calling.capture import Cleaner, Redactor
+from agentv.messages.shapes.objects import MAX_LEVELS, TOO_DEEP
 from agentv.templating.secrets import REDACTED
 from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
-from agentv.types.message_shapes.objects import MAX_LEVELS, TOO_DEEP
 from agentv.types.messages import Message, ToolCall
 from agentv.types.provider import ProviderResponse
 

@@ -9,11 +9,11 @@ from tests.support.judging import evaluator_of, make_context
 
 from agentv import EvalCase, EvaluatorConfig, ProviderRequest, ProviderResponse, evaluate, run_evaluators_for_case
 from agentv.evaluators.tools.trace import TraceEvaluator, TraceSettings
+from agentv.messages.shapes.reading import read_messages
 from agentv.scoring.tools.recorded_calls import count_model_steps, most_repeated_call
 from agentv.scoring.tools.traces import summarize_trace
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
-from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message, ToolCall, TraceEvent
 from agentv.types.usage import Usage
 

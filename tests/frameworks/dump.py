@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from agentv.execution.user_code import load_object
+from agentv.messages.shapes.objects import plain_json
 from agentv.providers.local.python import function_of
-from agentv.types.message_shapes.objects import plain_json
 from agentv.types.provider import ProviderRequest
 
 METHODS = ("all_messages", "to_input_list")

@@ -15,11 +15,11 @@ from tests.support.asking import ask, failure_of, make_request, make_target
 from tests.support.judging import make_context
 
 from agentv import EvalCase, EvaluatorConfig, evaluate
+from agentv.messages.shapes.usages import read_usage
 from agentv.providers.apis.responses import parse_output
 from agentv.providers.local.python import PythonSettings
 from agentv.scoring.tools.recorded_calls import recorded_calls
 from agentv.types.errors import PluginError
-from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import Message
 from agentv.types.provider import ProviderResponse
 from agentv.types.usage import Usage

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.judging import make_context
 
+from agentv.messages.shapes.reading import read_messages
 from agentv.scoring.tools.recorded_calls import recorded_calls
 from agentv.scoring.tools.tool_calls import calls_in
 from agentv.scoring.tools.traces import observed_calls, summarize_trace
 from agentv.types.errors import EvaluatorError
-from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message, ToolCall, TraceEvent
 
 SEARCH = ToolCall("search", {"q": "a"}, id="c1")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agentv import LlmJudgeEvaluator, TraceEvent, summarize_trace
+from agentv.messages.shapes.reading import read_messages
 from agentv.types.json_value import JsonValue
-from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import TRACE_EVENT_TYPES
 from agentv.types.messages_json import trace_summary_to_json
 

@@ -7,9 +7,9 @@ import pytest
 from tests.support.judging import make_context, make_evaluator
 
 from agentv import EvaluationContext, EvaluationCriteria, EvaluatorConfig, Message, ToolCall
+from agentv.messages.shapes.reading import read_messages
 from agentv.scoring.results.completion import to_score
 from agentv.types.evaluation import EvaluationScore
-from agentv.types.message_shapes.reading import read_messages
 
 SUITE = """
 criteria:

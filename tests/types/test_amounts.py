@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agentv.types.message_shapes.usages import read_usage
+from agentv.messages.shapes.usages import read_usage
 from agentv.types.provider import EmbeddingResponse, ProviderResponse
 from agentv.types.records.fields import known_duration, to_ms
 from agentv.types.usage import COST_NOTE, MAX_TOKENS, NO_COST, USAGE_NOTE, Usage, known_cost, known_usage, read_cost

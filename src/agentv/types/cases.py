@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr, replace
 from agentv.types.bounds import Name, Share, Weight
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.fields import Fields, Problems
-from agentv.types.given import read_list
+from agentv.types.given import read_list, read_messages
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
@@ -282,9 +282,9 @@ def _read_turn(given: object, at: str) -> CaseTurn:
         problems.add(at, "the key 'input' is missing")
     expected_messages: tuple[Message, ...] = ()
     if expected is not None:
-        expected_messages = _read_messages([{"role": "assistant", "content": expected}], f"{at}.expected")
+        expected_messages = read_messages([{"role": "assistant", "content": expected}], f"{at}.expected")
     turn = CaseTurn(
-        input=_read_messages([{"role": "user", "content": user_input or ""}], f"{at}.input")[0],
+        input=read_messages([{"role": "user", "content": user_input or ""}], f"{at}.input")[0],
         expected_messages=expected_messages,
         expected_outcome=fields.text("expected_outcome") or "",
         rubrics=read_list("rubrics", rubrics, where=at) if isinstance(rubrics, list | tuple) else (),
@@ -295,15 +295,9 @@ def _read_turn(given: object, at: str) -> CaseTurn:
     return turn
 
 
-def _read_messages(given: object, at: str) -> tuple[Message, ...]:
-    from agentv.types.message_shapes.reading import read_messages  # noqa: PLC0415 - most cases have Message objects
-
-    return read_messages(given, at)
-
-
 _READERS: Mapping[str, Callable[[Sequence[object]], tuple[object, ...]]] = {
-    "input_messages": partial(_read_messages, at="input_messages"),
-    "expected_messages": partial(_read_messages, at="expected_messages"),
+    "input_messages": partial(read_messages, at="input_messages"),
+    "expected_messages": partial(read_messages, at="expected_messages"),
     "criteria": partial(read_list, "criteria", where="EvalCase"),
     "rubrics": partial(read_list, "rubrics", where="EvalCase"),
     "turns": _read_turns,

@@ -1,21 +1,54 @@
-"""Lists of objects given from Python as objects, dicts or texts, which are read as the same lists in files are."""
+"""Values given from Python as dicts or texts, and messages of other programs, read by the rooms above this one.
 
-from collections.abc import Callable, Sequence
+The readers are imported by name when they are needed, as plug-ins are: most values are objects already.
+"""
+
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
+
+from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message
+from agentv.types.usage import Usage
 
 ListName: TypeAlias = Literal["rubrics", "criteria"]
 
-_READER = "agentv.loading.given"
-"""The module with the reader, in a room above this one: imported by name, as plug-ins are, when it is needed."""
-
 
 def read_list(name: ListName, given: Sequence[object], *, where: str) -> tuple[Any, ...]:
-    """Return the objects in a list named `name`. Raises EvalFileError with all their problems, at paths in `where`."""
-    read = cast(Callable[..., tuple[Any, ...]], import_module(_READER).read_list)
-    return read(name, given, where=where)
+    """Return the rubric items or criteria in a list. Raises EvalFileError with all problems, at paths in `where`."""
+    read: tuple[Any, ...] = _reader("agentv.loading.given:read_list")(name, given, where=where)
+    return read
 
 
 def read_criterion(given: object, *, where: str) -> Any:
     """Return the criterion in a dict. Raises EvalFileError with all its problems."""
-    return cast(Callable[..., Any], import_module(_READER).read_criterion)(given, where=where)
+    return _reader("agentv.loading.given:read_criterion")(given, where=where)
+
+
+def read_messages(given: object, at: str) -> tuple[Message, ...]:
+    """Return a list of messages of any known shape. Raises MessageError for what is not understood."""
+    read: tuple[Message, ...] = _reader("agentv.messages.shapes.reading:read_messages")(given, at)
+    return read
+
+
+def read_message(given: JsonValue, at: str) -> tuple[Message, ...]:
+    """Return the messages in one message of any known shape. Raises MessageError if it is not understood."""
+    read: tuple[Message, ...] = _reader("agentv.messages.shapes.reading:read_message")(given, at)
+    return read
+
+
+def read_answer_object(given: JsonValue, at: str) -> str | Message | None:
+    """Return the answer in an object of any known shape. Raises MessageError if it is not understood."""
+    read: str | Message | None = _reader("agentv.messages.shapes.answers:read_answer_object")(given, at)
+    return read
+
+
+def read_usage(given: JsonValue) -> Usage | None:
+    """Return the token counts in an object; None if it has none under known names."""
+    read: Usage | None = _reader("agentv.messages.shapes.usages:read_usage")(given)
+    return read
+
+
+def _reader(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(import_module(module), function)

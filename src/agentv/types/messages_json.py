@@ -1,4 +1,4 @@
-"""Messages, tool calls and traces ↔ JSON as agentv writes it; `message_shapes` reads messages of other programs."""
+"""Messages, tool calls and traces ↔ JSON as agentv writes it; the room `messages` reads those of other programs."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -141,7 +141,7 @@ def _optional_text(value: JsonValue) -> str | None:
 
 
 def message_from_json(value: JsonValue) -> Message:
-    """Read a message as `message_to_json` wrote it; other programs' messages are read by `message_shapes`.
+    """Read a message as `message_to_json` wrote it; other programs' messages are read by the room `messages`.
 
     Raises ValueError.
     """

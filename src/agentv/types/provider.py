@@ -13,6 +13,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
 from agentv.types.messages_json import content_text
 from agentv.types.records.fields import StoredDuration, always
+from agentv.types.thinking import split_thinking
 from agentv.types.usage import COST_NOTE, MAX_COST_USD, USAGE_NOTE, StoredCost, Usage, known_cost, known_usage
 
 TRACE_NOTE = "its responses have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
@@ -139,8 +140,6 @@ class ProviderResponse(Struct, frozen=True, gc=False):
         if self.output_messages and self.text == "":
             text = last_answer(self.output_messages) or ""
             if "<think" in text:
-                from agentv.types.message_shapes.thinking import split_thinking  # noqa: PLC0415 - few texts have thoughts
-
                 text, _ = split_thinking(text)
             force_setattr(self, "text", text)
         _keep_known_amounts(self)

@@ -483,8 +483,8 @@ def command(files: tuple[str, ...], **given: Any) -> int:
 
 
 def _make_options(given: dict[str, Any]) -> ScoreOptions:
+    from agentv.messages.logs.mapping import parse_map
     from agentv.scoring.counting.sampling import make_sample
-    from agentv.types.log_shapes.mapping import parse_map
 
     run_option = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
     if run_option is not None and not given["is_stored"]:

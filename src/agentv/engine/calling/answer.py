@@ -15,10 +15,10 @@ from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
 from agentv.execution.user_code import described
+from agentv.messages.shapes.thinking import reasoning_of
 from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.thinking import reasoning_of, split_thinking
 from agentv.types.messages import Message, TraceEvent
 from agentv.types.messages_json import content_text
 from agentv.types.protocols import Clock
@@ -26,6 +26,7 @@ from agentv.types.provider import TRACE_NOTE, CachedFrom, CallRecord, ProviderRe
 from agentv.types.records.answer import Answer, AnsweredTurn, Partial
 from agentv.types.records.fields import known_duration, rounded_ms, to_ms
 from agentv.types.targets import ResolvedTarget
+from agentv.types.thinking import split_thinking
 from agentv.types.usage import Usage, total_usage
 
 OnRetry = Callable[[CallRecord, float], None]
@@ -298,7 +299,7 @@ def _read_response(result: ProviderResponse | Failure) -> ProviderResponse | Fai
         return result
     if isinstance(given, tuple) and all(isinstance(each, Message) for each in given):
         return result
-    from agentv.types.message_shapes.reading import read_messages  # noqa: PLC0415 - most targets return no messages
+    from agentv.messages.shapes.reading import read_messages  # noqa: PLC0415 - most targets return no messages
 
     try:
         return replace(result, output_messages=read_messages(given, "output_messages"))

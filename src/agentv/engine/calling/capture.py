@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from agentv.messages.shapes.objects import MAX_LEVELS, TOO_DEEP
 from agentv.templating.secrets import REDACTED, SecretRedactor
 from agentv.types.errors import ConfigError
-from agentv.types.message_shapes.objects import MAX_LEVELS, TOO_DEEP
 from agentv.types.structs import has_fields, names_of_fields, replace_fields
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from agentv.engine.running.context import trace_summary
+from agentv.messages.shapes.reading import read_messages
 from agentv.providers.local.python import JudgeFunction, PythonSettings
 from agentv.types.cases import EvalCase, EvaluatorConfig
 from agentv.types.criteria.evaluation_input import EvaluationInput, output_messages
@@ -15,7 +16,6 @@ from agentv.types.errors import ConfigError, ProviderError
 from agentv.types.evaluation import EvaluationContext, PromptInputs
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message, TraceEvent
 from agentv.types.messages_json import content_text, trace_from_json
 from agentv.types.provider import Provider, ProviderRequest, ProviderResponse

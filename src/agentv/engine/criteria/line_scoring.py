@@ -22,6 +22,8 @@ from agentv.engine.running.recorder import JudgeFailures, StopSignal, add_note
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.execution.processes.line_stream import STDIN, Line, ReadLine
 from agentv.loading.suites.recorded import read_log_line
+from agentv.messages.logs.mapping import Extra, LogMap
+from agentv.messages.logs.reading import LoggedAnswer, TraceStep
 from agentv.scoring.counting.case_sums import Spill, cluster_of
 from agentv.scoring.counting.groups import METADATA, Groups, kind_named, no_group_message
 from agentv.scoring.counting.row_kinds import kind_of
@@ -37,8 +39,6 @@ from agentv.types.errors import EvalFileError, ProviderError, StorageError
 from agentv.types.events import RowKept
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
-from agentv.types.log_shapes.mapping import Extra, LogMap
-from agentv.types.log_shapes.reading import LoggedAnswer, TraceStep
 from agentv.types.problems import Problem
 from agentv.types.protocols import Clock
 from agentv.types.records.answer import ResultKey, source_of

@@ -18,12 +18,12 @@ from agentv.execution.processes.line_stream import Line, LineStream, LostLine, R
 from agentv.loading.datasets.log_rows import is_table, log_rows
 from agentv.loading.datasets.rows import Row
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
+from agentv.messages.logs.fields import is_otlp
+from agentv.messages.logs.otel import spans_of
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.keys.identity import DigestMap
 from agentv.storage.records.json_line import decode_value
 from agentv.types.errors import ConfigError, EvalFileError
-from agentv.types.log_shapes.fields import is_otlp
-from agentv.types.log_shapes.otel import spans_of
 from agentv.types.messages_json import compact_json
 from agentv.types.records.answer import source_of
 

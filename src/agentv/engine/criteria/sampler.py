@@ -21,13 +21,13 @@ from agentv.engine.criteria.runner import EvaluationRunner, snapshot_of
 from agentv.execution.forks import call_in_forks
 from agentv.execution.user_code import described
 from agentv.loading.suites.recorded import read_log_line
+from agentv.messages.logs.mapping import Extra
+from agentv.messages.logs.reading import TraceStep
 from agentv.scoring.counting.sampling import Sample, make_sample
 from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
 from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.json_value import JsonValue, camel_case, snake_case
-from agentv.types.log_shapes.mapping import Extra
-from agentv.types.log_shapes.reading import TraceStep
 
 log = logging.getLogger("agentv")
 

@@ -22,6 +22,7 @@ from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator, ResolveJudge
 from agentv.evaluators.registry import DEFAULT_KIND, RUBRIC_KIND, EvaluatorRegistry
 from agentv.loading.files.places import find_home
 from agentv.loading.models.settings import read_settings
+from agentv.messages.shapes.answers import read_answer_object
 from agentv.registry import Spec
 from agentv.scoring.results.aggregation import case_fields, case_verdict, evaluators_score, first_failed
 from agentv.scoring.results.applicable import applicable_evaluators
@@ -29,7 +30,6 @@ from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvalCase, EvalSuite, listed_cases
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, Evaluator, EvaluatorResult
-from agentv.types.message_shapes.answers import read_answer_object
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text
 from agentv.types.protocols import Clock

@@ -26,12 +26,12 @@ from agentv.loading.suites.cases import (
 )
 from agentv.loading.suites.models import ROLES, CaseModel
 from agentv.loading.suites.variables import Template
+from agentv.messages.logs.fields import at_path
 from agentv.scoring.keys.identity import digest
 from agentv.templating.case_variables import as_text
 from agentv.types.cases import METADATA_PREFIX, BrokenCase, CaseSource, EvalCase, ListedCases, Location
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import at_path
 from agentv.types.messages import Message
 from agentv.types.messages_json import messages_to_json, pretty_json
 from agentv.types.problems import Problem

@@ -19,12 +19,12 @@ from agentv.loading.datasets.rows import Row, SpanFile, open_rows
 from agentv.loading.files.kinds import PARQUET_SUFFIX, TABLE_DELIMITERS, is_span_file
 from agentv.loading.files.text import read_lines, read_text, shown
 from agentv.loading.models.reader import kind_of
+from agentv.messages.logs.fields import decoded, is_otlp
+from agentv.messages.logs.mapping import LogMap
+from agentv.messages.logs.otel import spans_of
+from agentv.messages.logs.reading import TraceStep, is_export, read_conversation
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue, snake_case
-from agentv.types.log_shapes.fields import decoded, is_otlp
-from agentv.types.log_shapes.mapping import LogMap
-from agentv.types.log_shapes.otel import spans_of
-from agentv.types.log_shapes.reading import TraceStep, is_export, read_conversation
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, pretty_json
 from agentv.types.problems import Problem

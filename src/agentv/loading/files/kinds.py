@@ -11,7 +11,7 @@ import yaml
 from msgspec import Struct
 
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, read_lines
-from agentv.types.log_shapes.fields import decoded, is_otlp
+from agentv.messages.logs.fields import decoded, is_otlp
 
 YAML_SUFFIXES = (".yaml", ".yml")
 TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from agentv.loading.files.json_stream import JsonLimitError, JsonLimits, parse_except
 from agentv.loading.files.text import MAX_BYTES, TOO_LARGE, open_file, shown
 from agentv.loading.models.reader import kind_of
+from agentv.messages.shapes.reading import read_messages
 from agentv.scoring.keys.identity import digest
 from agentv.scoring.results.aggregation import (
     case_fields,
@@ -30,7 +31,6 @@ from agentv.types.errors import EvalFileError, MessageError, MissingExtraError
 from agentv.types.evaluation import EvaluatorResult, verdict_of
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message
 from agentv.types.moments import read_moment, to_utc
 from agentv.types.problems import Problem, Severity

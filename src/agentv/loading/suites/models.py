@@ -10,6 +10,7 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel
 from agentv.loading.models.reader import Reader, in_order, kind_of
 from agentv.loading.suites.gates import Gates
+from agentv.messages.shapes.fields import WrittenRole, read_role
 from agentv.types.bounds import Count, Dollars, Name, Seconds, Share, Weight
 from agentv.types.cases import (
     ITEM_PREFIX,
@@ -23,7 +24,6 @@ from agentv.types.cases import (
 )
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue, camel_case, snake_case
-from agentv.types.message_shapes.fields import WrittenRole, read_role
 from agentv.types.messages import Content as MessageContent
 from agentv.types.messages import Message, ToolCall
 from agentv.types.problems import Problem

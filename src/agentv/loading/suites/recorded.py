@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, read_text, shown
+from agentv.messages.logs.mapping import Extra, LogMap
+from agentv.messages.logs.reading import LoggedLine, read_logged
 from agentv.types.errors import EvalFileError
-from agentv.types.log_shapes.mapping import Extra, LogMap
-from agentv.types.log_shapes.reading import LoggedLine, read_logged
 from agentv.types.problems import Problem
 
 MAX_LINE_BYTES = MAX_BYTES

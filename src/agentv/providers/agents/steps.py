@@ -11,9 +11,9 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.messages.shapes.fields import milliseconds_between
 from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.fields import milliseconds_between
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import compact_json
 from agentv.types.moments import to_utc

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, cast
 
 from msgspec import Meta, Struct
 
+from agentv.messages.shapes.fields import tool_call_from_json
 from agentv.providers.apis.batches import BatchedModelProvider, OpenAIBatches
 from agentv.providers.apis.credentials import bearer
 from agentv.providers.apis.dialogue import Conversation, Dialogue, Image, Prompt, Turn, output_text, tool_function
@@ -17,7 +18,6 @@ from agentv.providers.apis.streamed_response import text_in
 from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.fields import tool_call_from_json
 from agentv.types.messages import ToolCall
 from agentv.types.protocols import ProviderTools
 from agentv.types.targets import ResolvedTarget

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
+from agentv.messages.shapes.chat import read_calls
+from agentv.messages.shapes.fields import first
 from agentv.providers.apis.dialogue import Conversation, Image, Prompt, Turn, output_text, tool_function
 from agentv.providers.apis.http import HttpRequest, json_request, without_none
 from agentv.providers.apis.model_settings import ModelSettings
@@ -18,10 +20,8 @@ from agentv.providers.apis.responses import (
 from agentv.providers.apis.streamed_response import items_of_first_answer, text_in
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.chat import read_calls
-from agentv.types.message_shapes.fields import first
-from agentv.types.message_shapes.thinking import split_thinking
 from agentv.types.messages import ToolCall
+from agentv.types.thinking import split_thinking
 
 
 class ChatCollector:

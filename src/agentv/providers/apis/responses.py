@@ -8,21 +8,21 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from agentv.types.errors import MessageError, ProviderError, nearest
-from agentv.types.failures import Failure
-from agentv.types.json_value import JsonObject, JsonValue, listed_keys
-from agentv.types.message_shapes.answers import (
+from agentv.messages.shapes.answers import (
     ANSWER_ADVICE,
     ANSWER_KEYS,
     MESSAGES_KEYS,
     named_answer,
     read_answer_object,
 )
-from agentv.types.message_shapes.fields import ROLE_NAMES, first, read_tool_calls
-from agentv.types.message_shapes.objects import plain_items, plain_json
-from agentv.types.message_shapes.reading import read_messages
-from agentv.types.message_shapes.results import is_ai_sdk_result, read_result
-from agentv.types.message_shapes.usages import read_usage, usage_of_messages
+from agentv.messages.shapes.fields import ROLE_NAMES, first, read_tool_calls
+from agentv.messages.shapes.objects import plain_items, plain_json
+from agentv.messages.shapes.reading import read_messages
+from agentv.messages.shapes.results import is_ai_sdk_result, read_result
+from agentv.messages.shapes.usages import read_usage, usage_of_messages
+from agentv.types.errors import MessageError, ProviderError, nearest
+from agentv.types.failures import Failure
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text, trace_from_json
 from agentv.types.provider import TRACE_NOTE, ProviderResponse, last_answer

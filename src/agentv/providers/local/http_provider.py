@@ -8,6 +8,8 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agentv.execution.cancelled_calls import attach_call
+from agentv.messages.shapes.reading import read_messages
+from agentv.messages.shapes.usages import read_usage
 from agentv.providers.agents.commands import run_healthcheck
 from agentv.providers.apis.http import EVENT_STREAM, HttpRequest, HttpResponse, is_event_stream
 from agentv.providers.apis.model_provider import to_message, to_response
@@ -35,8 +37,6 @@ from agentv.providers.local.http_template import (
 from agentv.types.errors import MessageError, ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.reading import read_messages
-from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools

@@ -87,9 +87,9 @@ class PythonProvider:
 
     def _response(self, returned: object) -> ProviderResponse:
         """Return a returned value as a response. Raises ProviderError if the value cannot be read."""
+        from agentv.messages.shapes.objects import limited_values  # noqa: PLC0415
+        from agentv.messages.shapes.results import read_result  # noqa: PLC0415
         from agentv.providers.apis.responses import parse_response, with_plain_parts  # noqa: PLC0415 - most functions return a text
-        from agentv.types.message_shapes.objects import limited_values  # noqa: PLC0415
-        from agentv.types.message_shapes.results import read_result  # noqa: PLC0415
 
         try:
             with limited_values():
@@ -133,7 +133,7 @@ class JudgeFunction(PythonProvider):
     """Calls a function as a judge. The function returns its verdict as text, or as a dict, which becomes JSON."""
 
     def _response(self, returned: object) -> ProviderResponse:
-        from agentv.types.message_shapes.objects import limited_values, plain_json  # noqa: PLC0415 - most judges return a text
+        from agentv.messages.shapes.objects import limited_values, plain_json  # noqa: PLC0415 - most judges return a text
 
         if isinstance(returned, Mapping) and returned.keys().isdisjoint(_RESPONSE_KEYS):
             try:
@@ -224,7 +224,7 @@ def _agent_function(method: Callable[..., Any], make_arguments: _MakeArguments) 
 
 def _without_usage(call: Callable[[ProviderRequest], Any]) -> Callable[[ProviderRequest], Any]:
     """Return a function whose results have no usage: a crew of CrewAI reports the sum of all its calls so far."""
-    from agentv.types.message_shapes.results import read_result  # noqa: PLC0415 - used by crews of CrewAI alone
+    from agentv.messages.shapes.results import read_result  # noqa: PLC0415 - used by crews of CrewAI alone
 
     def call_without_usage(request: ProviderRequest) -> Any:
         returned = call(request)

@@ -9,14 +9,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.messages.logs.mapping import LogMap
+from agentv.messages.logs.reading import TraceStep, is_export, read_log_id, read_logged
+from agentv.messages.shapes.usages import read_usage
 from agentv.providers.apis.responses import check_agreement, parse_answer, with_messages
 from agentv.types.criteria.evaluation_input import output_messages
 from agentv.types.errors import EvalFileError, MessageError, ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.mapping import LogMap
-from agentv.types.log_shapes.reading import TraceStep, is_export, read_log_id, read_logged
-from agentv.types.message_shapes.usages import read_usage
 from agentv.types.messages_json import messages_from_json, trace_from_json
 from agentv.types.provider import ProviderResponse, last_answer
 

@@ -10,6 +10,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agentv.execution.threads import call_in_thread
+from agentv.messages.logs.mapping import check_field
+from agentv.messages.shapes.reading import read_messages
 from agentv.providers.agents.copilot import read_copilot, read_usage
 from agentv.providers.agents.steps import Transcript, object_of, objects_of, parse_object, text_of
 from agentv.providers.local.recordings import (
@@ -24,8 +26,6 @@ from agentv.providers.local.recordings import (
 from agentv.types.errors import ConfigError, MissingExtraError, ProviderError, StorageError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.mapping import check_field
-from agentv.types.message_shapes.reading import read_messages
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import content_text
 from agentv.types.protocols import ProviderTools

@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from agentv.messages.shapes.objects import MAX_LEVELS, TOO_DEEP
 from agentv.reports.text.printable import UNSAFE
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.objects import MAX_LEVELS, TOO_DEEP
 
 _PLAIN_SCALAR = re.compile(r"[A-Za-z_](?:[^:#\n\t]*[^:#\n\t ])?")
 _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})

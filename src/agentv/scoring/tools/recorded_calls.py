@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
+from agentv.messages.shapes.fields import tool_call_from_json
 from agentv.scoring.keys.identity import canonical_json
 from agentv.scoring.text.overlaps import overlap
 from agentv.scoring.tools.tool_calls import ToolResult, calls_of, json_equal, results_of
@@ -13,7 +14,6 @@ from agentv.scoring.tools.traces import tool_calls_of_trace
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonValue
-from agentv.types.message_shapes.fields import tool_call_from_json
 from agentv.types.messages import Message, ToolCall, TraceEvent
 
 CallSource: TypeAlias = Literal["message_history", "context"]

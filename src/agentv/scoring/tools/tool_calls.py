@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
+from agentv.messages.shapes.fields import first, is_call_part, is_result_part, tool_call_from_json
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.fields import first, is_call_part, is_result_part, tool_call_from_json
 from agentv.types.messages import DataPart, Message, ToolCall, tool_calls_of
 from agentv.types.messages_json import content_text
 

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+from agentv.messages.shapes.fields import milliseconds_between
 from agentv.scoring.tools.tool_calls import calls_in
 from agentv.types.errors import MessageError
 from agentv.types.evaluation import EvaluationContext
-from agentv.types.message_shapes.fields import milliseconds_between
 from agentv.types.messages import TRACE_EVENT_TYPES, Message, ToolCall, TraceEvent, TraceSummary
 from agentv.types.messages_json import trace_from_json
 
@@ -44,7 +44,7 @@ def _read_step(step: TraceStep, at: str) -> Sequence[TraceEvent | Message]:
     # Python callers may pass anything; `read_message` rejects everything but mappings.
     if isinstance(step, dict) and "role" not in step and step.get("type") in TRACE_EVENT_TYPES:
         return trace_from_json([step], at) or ()
-    from agentv.types.message_shapes.reading import read_message  # noqa: PLC0415 - most steps are objects
+    from agentv.messages.shapes.reading import read_message  # noqa: PLC0415 - most steps are objects
 
     try:
         return read_message(step, at)

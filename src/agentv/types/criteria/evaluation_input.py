@@ -12,7 +12,7 @@ from msgspec.structs import force_setattr
 from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError, MessageError
 from agentv.types.fields import Fields, Problems
-from agentv.types.given import read_list
+from agentv.types.given import read_answer_object, read_list, read_message, read_usage
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, message_to_json, messages_to_json
@@ -340,9 +340,6 @@ def milliseconds_of(moment: datetime) -> int:
 
 
 def _usage(value: JsonValue) -> Usage:
-    # Here and below: inputs of objects and texts need no reader of JSON.
-    from agentv.types.message_shapes.usages import read_usage  # noqa: PLC0415
-
     usage = read_usage(value)
     if usage is None:
         raise ValueError("has no known token counts; write {input, output}")
@@ -362,8 +359,6 @@ def _response(value: JsonValue, problems: Problems, at: str) -> str | Message | 
     if isinstance(value, list | bool | int | float):
         problems.add(at, f"must be a string or a message, got {type(value).__name__}")
         return None
-    from agentv.types.message_shapes.answers import read_answer_object  # noqa: PLC0415
-
     try:
         return read_answer_object(value, at)
     except MessageError as error:
@@ -372,8 +367,6 @@ def _response(value: JsonValue, problems: Problems, at: str) -> str | Message | 
 
 
 def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Iterator[Message]:
-    from agentv.types.message_shapes.reading import read_message  # noqa: PLC0415
-
     for at, item in items:
         try:
             yield from read_message(item, at)

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agentv.types.message_shapes.thinking import reasoning_of, split_thinking
+from agentv.messages.shapes.thinking import reasoning_of
 from agentv.types.messages import DataPart, FilePart, Message, TextPart
 from agentv.types.messages_json import content_text
 from agentv.types.provider import ProviderResponse
+from agentv.types.thinking import split_thinking
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 
+from agentv.messages.shapes.fields import first, optional_text, read_tool_call, reasoning_part, tool_message
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.message_shapes.fields import first, optional_text, read_tool_call, reasoning_part, tool_message
 from agentv.types.messages import DataPart, Message
 
 _CALL = re.compile(r"(\w+)_call")

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from tests.support.spans import attribute, export, span
 
+from agentv.messages.logs.fields import is_otlp
+from agentv.messages.logs.otel import spans_of
+from agentv.messages.logs.reading import LoggedAnswer, TraceStep, read_conversation, read_logged
 from agentv.types.errors import EvalFileError
-from agentv.types.log_shapes.fields import is_otlp
-from agentv.types.log_shapes.otel import spans_of
-from agentv.types.log_shapes.reading import LoggedAnswer, TraceStep, read_conversation, read_logged
 from agentv.types.messages import DataPart, Message
 from agentv.types.messages_json import content_text
 

@@ -5,9 +5,9 @@ A content is Google's name for a message with `parts`. Keys may be in snake_case
 
 from collections.abc import Mapping
 
+from agentv.messages.shapes.fields import first, joined, optional_text, reasoning_part, tool_message
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue, listed_keys
-from agentv.types.message_shapes.fields import first, joined, optional_text, reasoning_part, tool_message
 from agentv.types.messages import DataPart, Message, Part, Role, TextPart, ToolCall
 
 _ROLES = ("model", "user", "system", "function")

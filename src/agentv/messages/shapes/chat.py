@@ -11,9 +11,7 @@ import re
 from collections.abc import Mapping
 from itertools import chain
 
-from agentv.types.errors import MessageError
-from agentv.types.json_value import JsonObject, JsonValue, listed_keys
-from agentv.types.message_shapes.fields import (
+from agentv.messages.shapes.fields import (
     first,
     joined,
     optional_text,
@@ -25,6 +23,8 @@ from agentv.types.message_shapes.fields import (
     read_tool_calls,
     reasoning_part,
 )
+from agentv.types.errors import MessageError
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.messages import Content, Message, Part, TextPart, ToolCall
 
 _UI_TOOL_PREFIX = "tool-"

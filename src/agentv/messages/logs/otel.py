@@ -11,11 +11,11 @@ from typing import cast
 
 from msgspec.structs import replace
 
+from agentv.messages.logs.fields import RESOURCE_KEYS, Found, LogRecord, decoded, find_fields, milliseconds_between
+from agentv.messages.logs.services import nested_attributes, read_phoenix
+from agentv.messages.shapes.usages import read_usage
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import RESOURCE_KEYS, Found, LogRecord, decoded, find_fields, milliseconds_between
-from agentv.types.log_shapes.services import nested_attributes, read_phoenix
-from agentv.types.message_shapes.usages import read_usage
 
 _STEP_KINDS = frozenset({"execute_tool", "embeddings", "tool", "TOOL", "RETRIEVER", "EMBEDDING", "RERANKER"})
 """The operations and kinds of spans whose output is not an answer."""

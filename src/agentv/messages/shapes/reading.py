@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from agentv.messages.shapes.chat import ADVICE, CONTENT_KEYS, read_chat, read_ui_message
+from agentv.messages.shapes.fields import REASONING_PARTS
+from agentv.messages.shapes.google import content_of, read_content
+from agentv.messages.shapes.langchain import fields_of, read_langchain
+from agentv.messages.shapes.objects import plain_items, plain_json
+from agentv.messages.shapes.pydantic_ai import KINDS, read_pydantic_ai
+from agentv.messages.shapes.responses import is_item, read_item
+from agentv.messages.shapes.results import messages_of_reply
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue, listed_keys
-from agentv.types.message_shapes.chat import ADVICE, CONTENT_KEYS, read_chat, read_ui_message
-from agentv.types.message_shapes.fields import REASONING_PARTS
-from agentv.types.message_shapes.google import content_of, read_content
-from agentv.types.message_shapes.langchain import fields_of, read_langchain
-from agentv.types.message_shapes.objects import plain_items, plain_json
-from agentv.types.message_shapes.pydantic_ai import KINDS, read_pydantic_ai
-from agentv.types.message_shapes.responses import is_item, read_item
-from agentv.types.message_shapes.results import messages_of_reply
 from agentv.types.messages import DataPart, Message, Part, TextPart
 
 _SHAPES_ADVICE = (

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from agentv.messages.shapes.chat import content_of_message, read_calls
+from agentv.messages.shapes.fields import optional_text, read_role, tool_message
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject
-from agentv.types.message_shapes.chat import content_of_message, read_calls
-from agentv.types.message_shapes.fields import optional_text, read_role, tool_message
 from agentv.types.messages import Message, Role
 
 _ROLES: Mapping[str, Role] = {

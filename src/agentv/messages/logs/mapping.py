@@ -6,9 +6,9 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
+from agentv.messages.logs.fields import Found, LogRecord, at_path
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonObject, snake_case
-from agentv.types.log_shapes.fields import Found, LogRecord, at_path
 
 INPUT_KEYS = (
     *("response", "prompt", "message_history", "context", "ground_truth", "criteria", "agent_config"),

@@ -9,17 +9,17 @@ from typing import NamedTuple, cast
 
 from msgspec.structs import replace
 
+from agentv.messages.shapes.chat import CALL_KEYS, CONTENT_KEYS
+from agentv.messages.shapes.fields import ROLE_NAMES, read_content
+from agentv.messages.shapes.google import content_of
+from agentv.messages.shapes.langchain import fields_of
+from agentv.messages.shapes.objects import plain_json
+from agentv.messages.shapes.pydantic_ai import KINDS
+from agentv.messages.shapes.reading import read_answer, read_messages
+from agentv.messages.shapes.responses import is_item
+from agentv.messages.shapes.results import messages_of_reply
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue, listed_keys
-from agentv.types.message_shapes.chat import CALL_KEYS, CONTENT_KEYS
-from agentv.types.message_shapes.fields import ROLE_NAMES, read_content
-from agentv.types.message_shapes.google import content_of
-from agentv.types.message_shapes.langchain import fields_of
-from agentv.types.message_shapes.objects import plain_json
-from agentv.types.message_shapes.pydantic_ai import KINDS
-from agentv.types.message_shapes.reading import read_answer, read_messages
-from agentv.types.message_shapes.responses import is_item
-from agentv.types.message_shapes.results import messages_of_reply
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text
 

@@ -8,15 +8,15 @@ model APIs are read too, as JSON or as objects: a chat completion, a response, G
 from collections.abc import Mapping
 from typing import cast
 
+from agentv.messages.shapes.chat import ADVICE
+from agentv.messages.shapes.fields import ROLE_NAMES
+from agentv.messages.shapes.google import content_of
+from agentv.messages.shapes.langchain import fields_of
+from agentv.messages.shapes.objects import plain_json
+from agentv.messages.shapes.pydantic_ai import KINDS
+from agentv.messages.shapes.usages import member, usage_of_messages
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonValue
-from agentv.types.message_shapes.chat import ADVICE
-from agentv.types.message_shapes.fields import ROLE_NAMES
-from agentv.types.message_shapes.google import content_of
-from agentv.types.message_shapes.langchain import fields_of
-from agentv.types.message_shapes.objects import plain_json
-from agentv.types.message_shapes.pydantic_ai import KINDS
-from agentv.types.message_shapes.usages import member, usage_of_messages
 from agentv.types.messages import Message
 from agentv.types.messages_json import pretty_json
 

@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 from msgspec.structs import replace
 
-from agentv.types.message_shapes.objects import plain_json
+from agentv.messages.shapes.objects import plain_json
 from agentv.types.usage import MAX_TOKENS, NO_COUNT, Usage, read_count, total_usage
 
 _COUNT_NAMES: Mapping[str, tuple[str, ...]] = {

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from agentv.types.errors import MessageError
-from agentv.types.json_value import JsonObject
-from agentv.types.message_shapes.fields import (
+from agentv.messages.shapes.fields import (
     joined,
     optional_text,
     read_content,
@@ -13,6 +11,8 @@ from agentv.types.message_shapes.fields import (
     reasoning_part,
     tool_message,
 )
+from agentv.types.errors import MessageError
+from agentv.types.json_value import JsonObject
 from agentv.types.messages import DataPart, Message, Part, ToolCall
 
 KINDS = ("request", "response")

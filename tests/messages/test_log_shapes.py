@@ -7,11 +7,11 @@ import pytest
 from tests.support.logs import ANSWER, QUESTION, SHAPES, conversations, logged
 
 from agentv.engine.calling.given_answer import context_of_input
+from agentv.messages.logs.fields import logged_moment
+from agentv.messages.logs.mapping import parse_map
+from agentv.messages.logs.reading import LoggedAnswer, TraceStep, read_logged
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.evaluation import EvaluationContext
-from agentv.types.log_shapes.fields import logged_moment
-from agentv.types.log_shapes.mapping import parse_map
-from agentv.types.log_shapes.reading import LoggedAnswer, TraceStep, read_logged
 from agentv.types.messages import tool_calls_of
 from agentv.types.usage import Usage
 

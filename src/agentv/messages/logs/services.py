@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
+from agentv.messages.logs.fields import Found, LogRecord, at_path, find_fields, milliseconds_between
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.log_shapes.fields import Found, LogRecord, at_path, find_fields, milliseconds_between
 
 _OBSERVATION_TYPES = frozenset(
     "SPAN GENERATION EVENT AGENT TOOL CHAIN RETRIEVER EVALUATOR EMBEDDING GUARDRAIL".split()  # noqa: SIM905 - a list of words

@@ -15,11 +15,11 @@ from openai.types.chat import ChatCompletionMessage
 from pydantic import BaseModel
 from tests.support.judging import make_context
 
+from agentv.messages.shapes.fields import read_invalid_calls
+from agentv.messages.shapes.objects import plain_json
+from agentv.messages.shapes.reading import read_answer, read_message, read_messages
 from agentv.scoring.tools.recorded_calls import recorded_calls
 from agentv.types.errors import MessageError
-from agentv.types.message_shapes.fields import read_invalid_calls
-from agentv.types.message_shapes.objects import plain_json
-from agentv.types.message_shapes.reading import read_answer, read_message, read_messages
 from agentv.types.messages import Message, TextPart, ToolCall
 from agentv.types.messages_json import content_text, messages_from_json, messages_to_json
 

@@ -7,14 +7,10 @@ from typing import NamedTuple, TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.types.criteria.evaluation_input import EvaluationInput, milliseconds_of
-from agentv.types.errors import MessageError, nearest
-from agentv.types.fields import Problems
-from agentv.types.json_value import JsonObject, JsonValue, listed_keys, snake_case
-from agentv.types.log_shapes.fields import Found, LogRecord, decoded, keys_of, logged_moment
-from agentv.types.log_shapes.mapping import INPUT_KEYS, KNOWN_KEYS, Extra, LogMap, read_own, with_mapped_fields
-from agentv.types.log_shapes.otel import is_otel, read_otel
-from agentv.types.log_shapes.services import (
+from agentv.messages.logs.fields import Found, LogRecord, decoded, keys_of, logged_moment
+from agentv.messages.logs.mapping import INPUT_KEYS, KNOWN_KEYS, Extra, LogMap, read_own, with_mapped_fields
+from agentv.messages.logs.otel import is_otel, read_otel
+from agentv.messages.logs.services import (
     is_langfuse,
     is_langsmith,
     is_openai,
@@ -24,12 +20,16 @@ from agentv.types.log_shapes.services import (
     read_openai,
     read_phoenix,
 )
-from agentv.types.message_shapes.answers import TEXT_KEYS, read_answer_object
-from agentv.types.message_shapes.fields import ROLE_NAMES
-from agentv.types.message_shapes.langchain import TYPES, fields_of
-from agentv.types.message_shapes.reading import read_answer, read_messages
-from agentv.types.message_shapes.responses import is_item
-from agentv.types.message_shapes.usages import read_usage
+from agentv.messages.shapes.answers import TEXT_KEYS, read_answer_object
+from agentv.messages.shapes.fields import ROLE_NAMES
+from agentv.messages.shapes.langchain import TYPES, fields_of
+from agentv.messages.shapes.reading import read_answer, read_messages
+from agentv.messages.shapes.responses import is_item
+from agentv.messages.shapes.usages import read_usage
+from agentv.types.criteria.evaluation_input import EvaluationInput, milliseconds_of
+from agentv.types.errors import MessageError, nearest
+from agentv.types.fields import Problems
+from agentv.types.json_value import JsonObject, JsonValue, listed_keys, snake_case
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text
 from agentv.types.usage import MAX_COST_USD, MAX_TOKENS, Usage, known_cost, known_usage
