@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from agentv.engine.calling.budget import BudgetStop
 from agentv.engine.running.recorder import JudgeStop
+from agentv.types import stored
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, JudgeCall, JudgeRole
 from agentv.types.failures import FAILURE_KINDS, Failure
 from agentv.types.provider import CallRecord
-from agentv.types.records import fields as stored
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult

@@ -32,7 +32,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "agentv.scoring.judges.agreement": ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "weighted_kappa"),
     "agentv.scoring.tools.traces": ("summarize_trace",),
     "agentv.storage.judgements.json_file": ("JsonFileStorageProvider",),
-    "agentv.types.criteria.aggregated_result": (
+    "agentv.types.aggregated_result": (
         "AggregatedEvaluationResult",
         "CriteriaEvaluator",
         "EvaluationRunError",
@@ -47,7 +47,6 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "JudgeUnavailable",
         "MissingExtraError",
         "PluginError",
-        "ProviderError",
         "StorageError",
         "TargetError",
         "TemplateError",
@@ -61,11 +60,11 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
         "EvaluatorResult",
         "PromptInputs",
     ),
-    "agentv.types.criteria.evaluation_input": ("EvaluationInput",),
+    "agentv.types.evaluation_input": ("EvaluationInput",),
     "agentv.types.messages": ("Message", "ToolCall", "TraceEvent", "TraceSummary"),
-    "agentv.types.provider": ("Provider", "ProviderRequest", "ProviderResponse"),
+    "agentv.types.provider": ("Provider", "ProviderError", "ProviderRequest", "ProviderResponse"),
     "agentv.types.results": ("CaseResult", "RunReport"),
-    "agentv.types.criteria.scales": ("EvaluationCriteria",),
+    "agentv.types.scales": ("EvaluationCriteria",),
     "agentv.types.targets": ("ResolvedTarget", "TargetConfig"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

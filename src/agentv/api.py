@@ -32,10 +32,10 @@ from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
 from agentv.loading.targets import targets
 from agentv.registry import Specs
+from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
 from agentv.types.cases import EvalSuite
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
-from agentv.types.criteria.evaluation_input import EvaluationInput
 from agentv.types.errors import ConfigError, StorageError
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport

@@ -35,7 +35,7 @@ from agentv.evaluators.judges.code_judge import CodeEvaluatorKeywords, CodeEvalu
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluatorOptions, LlmJudgeKeywords
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryKeywords, ToolTrajectorySettings
 from agentv.types.cases import CaseKeywords, RubricItem
-from agentv.types.criteria.evaluation_input import InputKeywords
+from agentv.types.evaluation_input import InputKeywords
 
 POLITE = EvaluationCriteria("polite")
 CALL = {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": '{"id": 7}'}}

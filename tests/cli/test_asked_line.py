@@ -5,7 +5,7 @@ import io
 import pytest
 from tests.reports.rows import PASSED
 
-from agentv.cli.results.judging import ProgressLine
+from agentv.cli.labels.judging import ProgressLine
 from agentv.types.events import RowBegun, RowFinished
 
 

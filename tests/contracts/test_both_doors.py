@@ -26,7 +26,7 @@ from agentv import (
 )
 from agentv.evaluators import EVALUATORS
 from agentv.loading.models.settings import criteria_named_by, read_settings
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
+from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.structs import struct_fields
 from agentv.types.usage import Usage
 

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 from tests.loading.specs import SPECS
 from tests.support.distinct import distinct, fields_with_defaults
 
-from agentv.loading.suites.models import CaseExecutionModel
+from agentv.loading.models.eval_files import CaseExecutionModel
 from agentv.loading.suites.suites import load_suite
 from agentv.scoring.results.completion import to_score
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
@@ -39,14 +39,14 @@ from agentv.types.cases import (
     RubricItem,
     TurnRules,
 )
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationScore
 from agentv.types.messages import Message
 from agentv.types.records.answer import Answer, Partial
-from agentv.types.records.fields import ANSWER_SCHEMA, CASE_SCHEMA, LABEL_SCHEMA, RESULT_SCHEMA, RUN_SCHEMA
 from agentv.types.records.label import Label
 from agentv.types.records.result import EXPORT_KEYS, CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
+from agentv.types.scales import EvaluationCriteria
+from agentv.types.stored import ANSWER_SCHEMA, CASE_SCHEMA, LABEL_SCHEMA, RESULT_SCHEMA, RUN_SCHEMA
 from agentv.types.targets import ResolvedTarget
 
 _MESSAGE = {"role": "tool", "content": "the content"}

@@ -15,8 +15,7 @@ from tests.support.model_apis import KEY, MODEL_APIS
 from agentv.execution.backends.local import LocalBackend
 from agentv.fake import FAULTS, FakeServer
 from agentv.providers import PROVIDERS
-from agentv.types.errors import ProviderError
-from agentv.types.provider import Provider
+from agentv.types.provider import Provider, ProviderError
 
 KINDS: Mapping[str, str] = {
     **dict.fromkeys(["429", "429-date", "429-ms", "429-bare", "no-credit"], "rate_limited"),

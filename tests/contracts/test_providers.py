@@ -36,9 +36,15 @@ from agentv.providers.local.replay import ReplaySettings
 from agentv.providers.protocols.a2a_settings import A2aSettings
 from agentv.providers.protocols.mcp_settings import McpSettings
 from agentv.registry import Spec
-from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS
-from agentv.types.provider import BatchProvider, CheckedProvider, Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import (
+    BatchProvider,
+    CheckedProvider,
+    Provider,
+    ProviderError,
+    ProviderRequest,
+    ProviderResponse,
+)
 from agentv.types.structs import has_fields, struct_fields
 
 EDITOR = Path(__file__).parent.parent / "fixtures" / "editor.py"

@@ -20,10 +20,10 @@ from agentv.scoring.gates.gates import STREAM_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import stream_summary_for
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.run.spill import TemporarySpill
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
-from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, JudgeCall
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure
 from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import GroupSummary

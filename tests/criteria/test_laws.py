@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.criteria.giving import Giving, Raising
 
 from agentv import EvaluationCriteria, EvaluationInput, EvaluationResult, EvaluationRunConfig, run_evaluation_sync
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
+from agentv.types.aggregated_result import AggregatedEvaluationResult
 
 NAMES = ("a", "b", "c")
 SCALES = st.sampled_from(["binary", "pass/fail", "likert5", "numeric", "percent", "mood", ("low", "mid", "high")])

@@ -11,7 +11,7 @@ from agentv.cli.main import main
 from agentv.engine.criteria.scored_run import input_of
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
+from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import EvalFileError
 from agentv.types.records.answer import Answer
 

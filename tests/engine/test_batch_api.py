@@ -26,9 +26,8 @@ from agentv.engine.running.clock import make_clock
 from agentv.fake import FakeServer
 from agentv.storage.run.lock import RunLock
 from agentv.storage.run.open_batches import find_open_batch
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.provider import BatchState, BatchTicket, ProviderRequest, ProviderResponse
+from agentv.types.provider import BatchState, BatchTicket, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.records.answer import ResultKey
 from agentv.types.targets import ResolvedTarget
 

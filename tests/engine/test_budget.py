@@ -23,11 +23,10 @@ from agentv.fake.answers import answer
 from agentv.fake.api import Question, Reply
 from agentv.storage.run.folder import append_event
 from agentv.storage.run.stored import StoredRun
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import QuotaGrant, QuotaRequest
-from agentv.types.provider import CallRecord, ProviderRequest, ProviderResponse
+from agentv.types.provider import CallRecord, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.usage import Usage
 
 HAS = EvaluatorConfig("has", "contains", {"value": "said"})

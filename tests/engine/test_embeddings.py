@@ -16,9 +16,16 @@ from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.running.clock import make_clock
 from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.storage.cache.embeddings import EmbeddingCache
-from agentv.types.errors import ProviderError, TargetError
+from agentv.types.errors import TargetError
 from agentv.types.failures import Failure
-from agentv.types.provider import Embedding, EmbeddingRequest, EmbeddingResponse, ProviderRequest, ProviderResponse
+from agentv.types.provider import (
+    Embedding,
+    EmbeddingRequest,
+    EmbeddingResponse,
+    ProviderError,
+    ProviderRequest,
+    ProviderResponse,
+)
 from agentv.types.targets import ResolvedTarget, RetryPolicy
 from agentv.types.usage import Price, Usage
 

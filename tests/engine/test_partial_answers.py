@@ -11,9 +11,8 @@ from tests.support.fake_server import serving_fake
 
 from agentv import EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
 from agentv.execution.cancelled_calls import attached_call
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.usage import Usage
 
 FOREVER = "exec tail -f /dev/null"

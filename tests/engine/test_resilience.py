@@ -12,9 +12,8 @@ from agentv import EvalCase, EvaluatorConfig, Message, ProviderRequest, Provider
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.running.clock import make_clock
 from agentv.execution.limits import AccountLimiter
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.provider import Provider
+from agentv.types.provider import Provider, ProviderError
 from agentv.types.targets import ResolvedTarget, RetryPolicy
 from agentv.types.usage import Usage
 

@@ -11,10 +11,10 @@ from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.case import broken_row, case_record, crashed_row, skipped_row
 from agentv.scoring.counting.summary import Summary
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, Location, listed_cases
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.messages import FilePart, Message
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
 
 CASE = EvalCase("a", ())

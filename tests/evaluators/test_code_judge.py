@@ -14,11 +14,11 @@ from tests.support.judging import Tools, evaluator_of, make_context, make_evalua
 from agentv.evaluators.judges.code_judge import CodeEvaluator, CodeEvaluatorOptions
 from agentv.evaluators.judges.contracts import read_answer
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall, TraceEvent, TraceSummary
+from agentv.types.scales import EvaluationCriteria
 
 ANSWER = '{"score": 0.5, "hits": ["a"], "misses": ["b"], "reasoning": "half"}'
 

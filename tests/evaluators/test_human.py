@@ -15,10 +15,10 @@ from agentv.loading.models.settings import content_problems
 from agentv.loading.suites.suites import load_suite
 from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvalCase, EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore
 from agentv.types.json_value import JsonObject
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
 
 TONE = EvaluationCriteria("tone", scale="likert5")

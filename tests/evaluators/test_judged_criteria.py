@@ -27,10 +27,10 @@ from agentv.providers import PROVIDERS
 from agentv.registry import Specs
 from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
+from agentv.types.scales import EvaluationCriteria
 
 CRITERIA = (
     EvaluationCriteria("facts", "Are the facts right?", weight=2.0),

@@ -22,12 +22,12 @@ from tests.support.judging import (
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator, LlmJudgeEvaluatorOptions, PromptEvaluator
 from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvaluatorConfig, RubricItem
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall, TraceSummary
 from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.usage import Usage
 
 GOOD = '{"score": 0.9, "hits": ["polite"], "misses": ["no date"], "reasoning": "fair"}'

@@ -13,9 +13,9 @@ from agentv.scoring.judge_replies.replies import ANOTHER_SCALE_ADVICE
 from agentv.scoring.results.aggregation import to_result
 from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvaluatorConfig, RubricItem
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationScore
 from agentv.types.provider import ProviderRequest
+from agentv.types.scales import EvaluationCriteria
 
 TONE = RubricItem(id="tone", description="Is polite", scale="likert5")
 GRADE = EvaluationCriteria("grade", scale="numeric", max=10)

@@ -11,8 +11,8 @@ from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.scoring.results.completion import to_score
 from agentv.scoring.results.criteria import UNBOUNDED_ADVICE
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
+from agentv.types.scales import EvaluationCriteria
 
 SCALES = {
     "binary": EvaluationCriteria("tone"),

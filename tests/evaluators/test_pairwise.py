@@ -24,12 +24,12 @@ from tests.support.judging import (
 from agentv import EvalCase, EvaluatorConfig, RunReport, evaluate
 from agentv.evaluators.judges.pairwise import BothOrders, PairwiseEvaluator, PairwiseSettings, comparison_score
 from agentv.scoring.judge_replies.replies import PairReply, ReplyRules, UnusableReplyError, parse_pair
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.messages import Message
 from agentv.types.provider import ProviderRequest
+from agentv.types.scales import EvaluationCriteria
 
 CANDIDATE, REFERENCE = "Sure, you have 30 days.", "Yes, within 30 days."
 CRITERION = EvaluationCriteria("better", scale="numeric")

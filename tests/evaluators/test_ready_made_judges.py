@@ -10,10 +10,10 @@ from agentv.evaluators import EVALUATORS
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.judges.settings import READY_MADE, numbered_sources
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.messages import Message, ToolCall
+from agentv.types.scales import EvaluationCriteria
 
 HALF = '{"score": 0.5, "hits": ["30 days"], "misses": ["free shipping"], "reasoning": "shipping is not in the sources"}'
 CALLED = (Message("assistant", "Done.", tool_calls=(ToolCall("search", {"q": "returns"}, output="Returns: 30 days"),)),)

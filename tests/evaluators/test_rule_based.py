@@ -14,10 +14,10 @@ from agentv.providers import PROVIDERS
 from agentv.registry import Specs
 from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.messages import Message, TextPart
+from agentv.types.scales import EvaluationCriteria
 
 ANSWER = "Sure, you have 30 days."
 

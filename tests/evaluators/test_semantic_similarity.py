@@ -15,12 +15,12 @@ from agentv.evaluators.text.semantic_similarity import SemanticSimilaritySetting
 from agentv.loading.models.settings import read_settings
 from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import EvalFileError, EvaluatorError, ProviderError
+from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
-from agentv.types.provider import Embedder, Embedding
+from agentv.types.provider import Embedder, Embedding, ProviderError
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.usage import Usage
 
 DEGREES = {"east": 0, "north-east": 45, "north": 90, "west": 180}

@@ -7,9 +7,9 @@ from tests.support.judging import evaluator_of, make_context
 
 from agentv.evaluators.text.sentiment import SentimentEvaluator
 from agentv.scoring.results.completion import to_score
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationResult, EvaluationScore
+from agentv.types.scales import EvaluationCriteria
 
 GLAD, FLAT, SAD = "This is great, thank you!", "The train leaves at nine.", "This is a terrible, awful mess."
 

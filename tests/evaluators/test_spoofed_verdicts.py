@@ -16,9 +16,9 @@ from tests.support.judging import Judge, make_context, numbered_nonces
 
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.judges.pairwise import PairwiseEvaluator, PairwiseSettings
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationScore
 from agentv.types.provider import ProviderRequest
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import Unsigned
 
 Fields = dict[str, object]

@@ -11,10 +11,10 @@ from tests.support.judging import evaluator_of, make_context, make_evaluator
 from agentv.evaluators.isolation import PreparedEvaluator, isolated_score
 from agentv.evaluators.tools.tool_usage import check_value_schema
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult
 from agentv.types.messages import Message, ToolCall
+from agentv.types.scales import EvaluationCriteria
 
 CALLS = (
     ToolCall("lookup_order", {"id": 7}, {"status": "sent"}),

@@ -12,9 +12,9 @@ from agentv.evaluators import EVALUATORS
 from agentv.evaluators.text.toxicity import ToxicityEvaluator, ToxicitySettings
 from agentv.loading.models.settings import content_problems, missing_files, named_files
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import EvaluationScore
+from agentv.types.scales import EvaluationCriteria
 
 TERMS = ("darn", "heck", "go away", "кот", "苹果", "café", "tall", "88")
 

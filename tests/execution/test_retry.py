@@ -10,10 +10,9 @@ from tests.support.virtual_time import run_virtually
 
 from agentv.execution.cancelled_calls import attach_call, attached_call
 from agentv.execution.retry import OVERTIME_S, delay_s, is_retryable, retry_call
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
-from agentv.types.provider import CallRecord, ProviderResponse
+from agentv.types.provider import CallRecord, ProviderError, ProviderResponse
 from agentv.types.targets import DEFAULT_RETRY_STATUSES, RetryPolicy
 from agentv.types.usage import Usage
 

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 import pytest
 
+from agentv.execution.folder_trees import remove_tree
 from agentv.execution.sharing import SharedResources
-from agentv.execution.workspaces.folder_trees import remove_tree
 from agentv.execution.workspaces.sources import missing_source
 from agentv.execution.workspaces.workspaces import Workspace, open_workspace
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.provider import ProviderError
 from agentv.types.workspaces import WorkspaceChanges, WorkspaceConfig, WorkspaceRepo, workspace_from_json
 
 T = TypeVar("T")

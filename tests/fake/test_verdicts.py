@@ -20,7 +20,7 @@ from agentv.fake.answers import answer
 from agentv.fake.api import Question, Turn
 from agentv.scoring.judge_replies.replies import ReplyRules, parse_freeform, parse_rubric
 from agentv.types.cases import RubricItem
-from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.scales import EvaluationCriteria
 
 NONCE = "b7e1"
 RULES = ReplyRules(NONCE)

@@ -13,7 +13,7 @@ from tests.support.stored import RESULT
 from agentv.engine.plugins.loading import load_specs
 from agentv.loading.files.composer import compose
 from agentv.loading.importers.generations import find_generation
-from agentv.loading.models.schemas import KINDS, json_schema
+from agentv.loading.schemas import KINDS, json_schema
 from agentv.loading.suites.suites import load_suite
 from agentv.registry import Specs
 from agentv.storage.records.encode import export_record

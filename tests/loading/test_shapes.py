@@ -20,12 +20,12 @@ from agentv.engine.plugins.loading import load_specs
 from agentv.loading.criteria.run_configs import RunConfigModel
 from agentv.loading.files.documents import Document
 from agentv.loading.models.core_schema import reader_of
+from agentv.loading.models.eval_files import CaseModel, EvaluatorModel, MessageModel, SuiteModel
 from agentv.loading.models.file_model import SpellingNotes, has_members, key_of, names_of
 from agentv.loading.models.reader import Reader
-from agentv.loading.models.schemas import describe, rewritten
+from agentv.loading.models.targets_files import RetryModel, TargetModel
 from agentv.loading.project import ProjectModel
-from agentv.loading.suites.models import CaseModel, EvaluatorModel, MessageModel, SuiteModel
-from agentv.loading.targets.models import RetryModel, TargetModel
+from agentv.loading.schemas import describe, rewritten
 from agentv.types.errors import PluginError
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.loading.specs import SPECS
 
-from agentv.loading.suites.models import SuiteExecutionModel, SuiteModel
+from agentv.loading.models.eval_files import SuiteExecutionModel, SuiteModel
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, ListedCases
 from agentv.types.errors import EvalFileError

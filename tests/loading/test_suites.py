@@ -10,9 +10,9 @@ from tests.loading.specs import SPECS
 from agentv.evaluators import EVALUATORS
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, RubricItem
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError
 from agentv.types.messages import FilePart, TextPart, ToolCall
+from agentv.types.scales import EvaluationCriteria
 
 GOOD = Path(__file__).parent / "good"
 CASE = "evalcases:\n  - id: a\n    expected_outcome: ok\n    input_messages: [{role: user, content: hi}]\n"

@@ -20,10 +20,10 @@ from agentv.providers import PROVIDERS
 from agentv.providers.protocols.a2a_addresses import is_same_origin
 from agentv.providers.protocols.a2a_responses import A2aResponse
 from agentv.providers.protocols.a2a_settings import A2aSettings
-from agentv.types.errors import EvalFileError, ProviderError
+from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, DataPart
-from agentv.types.provider import CheckedProvider, Provider, ProviderResponse
+from agentv.types.provider import CheckedProvider, Provider, ProviderError, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 

@@ -15,9 +15,8 @@ from tests.support.asking import ask, failure_of, make_request, make_target, wit
 from tests.support.loopback import Answer, Server, Writer, endless, never_answer, reply, serving
 
 from agentv.providers.protocols.mcp_settings import McpSettings
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.provider import Provider
+from agentv.types.provider import Provider, ProviderError
 from agentv.types.targets import ResolvedTarget
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed: uv sync --group protocols")

@@ -20,9 +20,9 @@ from tests.support.ports import free_port, running
 from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS
 from agentv.providers.protocols.mcp_settings import McpSettings
-from agentv.types.errors import EvalFileError, ProviderError
+from agentv.types.errors import EvalFileError
 from agentv.types.messages import DataPart, TextPart
-from agentv.types.provider import CheckedProvider, Provider, ProviderResponse
+from agentv.types.provider import CheckedProvider, Provider, ProviderError, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed: uv sync --group protocols")

@@ -18,10 +18,9 @@ from agentv.providers.agents.codex import CodexSettings, read_codex, read_token_
 from agentv.providers.agents.copilot import read_copilot, read_usage
 from agentv.providers.agents.pi import read_pi
 from agentv.providers.agents.steps import Transcript
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
-from agentv.types.provider import CheckedProvider, Provider
+from agentv.types.provider import CheckedProvider, Provider, ProviderError
 from agentv.types.targets import ResolvedTarget
 
 

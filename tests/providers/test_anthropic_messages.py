@@ -7,10 +7,10 @@ from tests.support.asking import make_request
 from agentv.providers.apis.anthropic import AnthropicSettings, MessagesDialogue
 from agentv.providers.apis.dialogue import Turn, open_conversation, parse_turn
 from agentv.providers.apis.http import HttpResponse
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
+from agentv.types.provider import ProviderError
 from agentv.types.usage import Usage
 
 

@@ -18,9 +18,8 @@ from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
 from agentv.providers.apis.streamed_response import StreamedResponse
 from agentv.providers.apis.transport import utc_now
-from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonValue
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
 
 CHAT = make_dialogue(OpenAISettings(model="m", api_key="k"))
 RESPONSES = make_dialogue(OpenAISettings(model="m", api_key="k", api="responses"))

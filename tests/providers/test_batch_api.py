@@ -17,10 +17,17 @@ from agentv.providers.apis.batches import CANCELLED, EXPIRED, LOST, build_upload
 from agentv.providers.apis.gemini import GeminiSettings
 from agentv.providers.apis.http import HttpResponse
 from agentv.providers.apis.openai import OpenAISettings
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
-from agentv.types.provider import BatchApiProvider, BatchState, BatchTicket, Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import (
+    BatchApiProvider,
+    BatchState,
+    BatchTicket,
+    Provider,
+    ProviderError,
+    ProviderRequest,
+    ProviderResponse,
+)
 from agentv.types.targets import ResolvedTarget
 
 T = TypeVar("T")

@@ -12,10 +12,10 @@ from tests.support.asking import ask, failure_of, make_request, make_target, wit
 from tests.support.hostile import Family, hostile
 from tests.support.loopback import reply, serving
 
-from agentv.providers.local.cli_settings import CliSettings, CommandHealthcheck, HttpHealthcheck
-from agentv.types.errors import ProviderError
+from agentv.providers.healthchecks import CommandHealthcheck, HttpHealthcheck
+from agentv.providers.local.cli_settings import CliSettings
 from agentv.types.failures import Failure
-from agentv.types.provider import Provider, ProviderResponse
+from agentv.types.provider import Provider, ProviderError, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 

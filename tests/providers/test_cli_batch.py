@@ -8,10 +8,9 @@ from tests.support.asking import ask, make_request, make_target, with_provider
 
 from agentv.providers.local.cli import cases_text, parse_batch
 from agentv.providers.local.cli_settings import CliSettings
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall
-from agentv.types.provider import BatchProvider, Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import BatchProvider, Provider, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 REQUESTS = [

@@ -21,8 +21,8 @@ from agentv.providers.apis.azure import make_credentials as azure_credentials
 from agentv.providers.apis.credentials import RENEW_BEFORE_S, FetchedToken, FixedHeaders, Token, bearer
 from agentv.providers.apis.gemini import GeminiSettings
 from agentv.providers.apis.gemini import make_credentials as gemini_credentials
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.provider import ProviderError
 from agentv.types.targets import ResolvedTarget
 
 JSON = {"Content-Type": "application/json"}

@@ -24,10 +24,10 @@ from agentv.providers.apis.embeddings import EmbeddingApi, OpenAIEmbeddings
 from agentv.providers.apis.gemini import GeminiEmbeddings, GeminiSettings
 from agentv.providers.apis.openai import OpenAISettings
 from agentv.scoring.text.vectors import cosine
-from agentv.types.errors import ProviderError, TargetError
+from agentv.types.errors import TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
-from agentv.types.provider import EmbeddingResponse
+from agentv.types.provider import EmbeddingResponse, ProviderError
 from agentv.types.targets import ResolvedTarget, RetryPolicy
 from agentv.types.usage import Usage
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.providers.apis.streamed_response import EventReader, ServerEvent
-from agentv.types.errors import ProviderError
+from agentv.types.provider import ProviderError
 
 STREAM = (
     b"\xef\xbb\xbf: a comment\r\n\r\n"

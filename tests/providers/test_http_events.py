@@ -10,10 +10,10 @@ from tests.support.loopback import Answer, Server, reply, serving
 from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS
 from agentv.providers.local.http_provider import HttpSettings
-from agentv.types.errors import EvalFileError, ProviderError
+from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ToolCall
-from agentv.types.provider import ProviderResponse
+from agentv.types.provider import ProviderError, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 

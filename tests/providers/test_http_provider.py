@@ -11,14 +11,14 @@ from tests.support.loopback import Answer, Server, endless, hang_up, never_answe
 
 from agentv.loading.models.settings import read_settings
 from agentv.providers import PROVIDERS
-from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
+from agentv.providers.healthchecks import CommandHealthcheck, HttpHealthcheck
 from agentv.providers.local.http_provider import HttpSettings
 from agentv.providers.local.http_template import parse_body, parse_url
-from agentv.types.errors import EvalFileError, ProviderError
+from agentv.types.errors import EvalFileError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, Message, ToolCall
-from agentv.types.provider import CheckedProvider, Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import CheckedProvider, Provider, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 

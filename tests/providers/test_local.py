@@ -18,8 +18,8 @@ from agentv.execution.sharing import SharedResources
 from agentv.providers.local.embeddings import INSTALL_WEIGHTS, LocalProvider, LocalSettings, load_minilm, weights_folder
 from agentv.providers.local.minilm import MAX_TOKENS, MiniLm, gelu, load_tensors
 from agentv.scoring.text.vectors import cosine
-from agentv.types.errors import ConfigError, MissingExtraError, ProviderError
-from agentv.types.provider import EmbeddingRequest, EmbeddingResponse
+from agentv.types.errors import ConfigError, MissingExtraError
+from agentv.types.provider import EmbeddingRequest, EmbeddingResponse, ProviderError
 
 ROOT = Path(__file__).parent.parent.parent
 FIXTURE = json.loads((ROOT / "tests" / "fixtures" / "minilm_vectors.json").read_text("utf-8"))["vectors"]

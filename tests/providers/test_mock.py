@@ -5,11 +5,10 @@ import pytest
 from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
 
 from agentv.providers.local.mock import MockSettings
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, ToolCall
-from agentv.types.provider import Provider
+from agentv.types.provider import Provider, ProviderError
 
 
 def test_the_canned_answer_comes_back() -> None:

@@ -8,10 +8,9 @@ from agentv.providers.apis.dialogue import Image, Turn, open_conversation
 from agentv.providers.apis.dialogue import parse_turn as parse
 from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
-from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, ToolCall
-from agentv.types.provider import ProviderRequest
+from agentv.types.provider import ProviderError, ProviderRequest
 from agentv.types.usage import Usage
 
 SETTINGS = OpenAISettings(model="m-1", base_url="http://127.0.0.1:1/v1/", api_key="sk-secret")

@@ -5,10 +5,10 @@ import pytest
 from agentv.providers.apis.dialogue import Turn, parse_turn
 from agentv.providers.apis.http import HttpResponse
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
+from agentv.types.provider import ProviderError
 from agentv.types.usage import Usage
 
 DIALOGUE = make_dialogue(OpenAISettings(model="m", api_key="k", api="responses"))

@@ -16,8 +16,7 @@ from agentv.providers.agents.codex import CodexSettings
 from agentv.providers.agents.copilot import CopilotSettings
 from agentv.providers.agents.pi import PiSettings
 from agentv.providers.local.cli_settings import CliSettings
-from agentv.types.errors import ProviderError
-from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import Provider, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from tests.support.asking import ask, failure_of, make_request, make_target
 
 from agentv.providers.local.python import JudgeFunction, PythonSettings
-from agentv.types.errors import PluginError, ProviderError
+from agentv.types.errors import PluginError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall, TraceEvent
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.usage import Usage
 
 

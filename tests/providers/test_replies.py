@@ -3,9 +3,9 @@ import json
 import pytest
 
 from agentv.providers.apis.responses import parse_output
-from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, ToolCall, TraceEvent
+from agentv.types.provider import ProviderError
 
 TOOL_TURN: JsonValue = {"role": "assistant", "tool_calls": [{"tool": "lookup"}]}
 

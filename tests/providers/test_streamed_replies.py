@@ -25,9 +25,8 @@ from agentv.providers.apis.gemini import ContentCollector
 from agentv.providers.apis.openai import ResponsesCollector
 from agentv.providers.apis.openai_chat import ChatCollector
 from agentv.providers.apis.streamed_response import Collector, StreamedResponse
-from agentv.types.errors import ProviderError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.provider import Provider, ProviderResponse
+from agentv.types.provider import Provider, ProviderError, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 

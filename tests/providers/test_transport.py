@@ -18,8 +18,8 @@ from tests.support.loopback import Answer, endless, hang_up, never_answer, reply
 from agentv.execution.sharing import SharedResources, TurnQueue
 from agentv.providers.apis.http import HttpRequest, HttpResponse
 from agentv.providers.apis.transport import NETWORK, Network, check_url, open_network, send
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.provider import ProviderError
 
 PATIENCE_S = 30.0
 BOMB = gzip.compress(b"x" * 50 * 2**20)
@@ -214,7 +214,7 @@ from agentv.execution.sharing import TurnQueue
 from agentv.execution.sharing import SharedResources
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.transport import send
-from agentv.types.errors import ProviderError
+from agentv.types.provider import ProviderError
 
 how, url = sys.argv[1:]
 pages = int(open("/proc/self/statm").read().split()[0])

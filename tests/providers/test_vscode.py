@@ -9,9 +9,8 @@ import pytest
 from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
 
 from agentv.providers.editors.vscode import VscodeProvider, VscodeSettings
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.provider import CheckedProvider, Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import CheckedProvider, Provider, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 EDITOR = Path(__file__).parent.parent / "fixtures" / "editor.py"

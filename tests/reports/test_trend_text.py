@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.support.stored import NOON
 from tests.support.trending import SUITE, TARGET
 
-from agentv.reports.text.sheet import sheet_html, sheet_markdown
+from agentv.reports.sheet import sheet_html, sheet_markdown
 from agentv.reports.text.signs import ASCII, in_colour
 from agentv.reports.text.width import display_width
 from agentv.reports.trend import TrendView, TrendWords, age_text, trend_sheet

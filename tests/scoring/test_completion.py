@@ -17,10 +17,10 @@ from agentv.storage.records.decode import RESULTS
 from agentv.storage.records.encode import encodable_result
 from agentv.storage.records.json_line import encode
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import struct_fields
 from agentv.types.usage import Usage
 

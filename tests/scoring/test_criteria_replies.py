@@ -16,8 +16,8 @@ from agentv.scoring.judge_replies.replies import (
     parse_criteria,
 )
 from agentv.scoring.results.criteria import UNBOUNDED_ADVICE
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationScore
+from agentv.types.scales import EvaluationCriteria
 
 NONCE = "6f1c"
 RULES = ReplyRules(NONCE, is_code=True)

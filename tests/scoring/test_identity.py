@@ -16,8 +16,8 @@ from agentv.scoring.keys.identity import (
     score_key,
 )
 from agentv.types.cases import EvalCase
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.messages import Message, ToolCall
+from agentv.types.scales import EvaluationCriteria
 
 ANY_TEXT = st.text(st.characters(blacklist_categories=()))
 

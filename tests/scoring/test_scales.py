@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentv.scoring.results.criteria import denormalize, normalize
-from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.scales import EvaluationCriteria
 
 LABELS = EvaluationCriteria("x", scale="mood", labels=("bad", "fair", "good"))
 STARS = EvaluationCriteria("x", scale="stars", labels=("1", "2", "3"))

@@ -21,8 +21,8 @@ from agentv import ProviderResponse, TargetConfig
 from agentv.engine.plugins.loading import load_specs
 from agentv.execution.retry import retry_call
 from agentv.loading.targets.targets import resolve_target
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.provider import ProviderError
 from agentv.types.targets import ResolvedTarget, RetryPolicy
 
 SUITE = """

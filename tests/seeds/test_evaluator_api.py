@@ -37,8 +37,8 @@ from agentv import (
 )
 from agentv.evaluators import EVALUATORS
 from agentv.evaluators.judges.settings import READY_MADE
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.provider import ProviderError
 from agentv.types.structs import struct_fields
 
 SOURCE = Path(package.__file__).parent

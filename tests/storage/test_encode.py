@@ -16,9 +16,9 @@ from agentv.storage.records.json_line import decode, encode, to_encodable
 from agentv.storage.records.narrow import Subset
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer
-from agentv.types.records.fields import always
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
+from agentv.types.stored import always
 
 
 class OddTime(datetime):

@@ -16,9 +16,9 @@ from agentv.storage.records.json_line import decode, encode
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import Answer
-from agentv.types.records.fields import rounded_ms
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
+from agentv.types.stored import rounded_ms
 
 
 def through_json(record: JsonObject) -> JsonObject:

@@ -13,11 +13,10 @@ from agentv.loading.datasets.log_rows import has_whole_rows, whole_rows
 from agentv.providers import PROVIDERS
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import counted_lines
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import SharedParts
-from agentv.types.provider import ClosingProvider, Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import ClosingProvider, Provider, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 T = TypeVar("T")

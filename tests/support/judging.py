@@ -12,12 +12,11 @@ from agentv.execution.sharing import SharedResources
 from agentv.fake.answers import embed
 from agentv.loading.models.settings import read_settings
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
-from agentv.types.errors import ProviderError
 from agentv.types.evaluation import EvaluationContext, Evaluator, EvaluatorResult, PromptInputs
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message
-from agentv.types.provider import Embedder, Embedding, Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import Embedder, Embedding, Provider, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentv.messages.shapes.usages import read_usage
 from agentv.types.provider import EmbeddingResponse, ProviderResponse
-from agentv.types.records.fields import known_duration, to_ms
+from agentv.types.stored import known_duration, to_ms
 from agentv.types.usage import COST_NOTE, MAX_TOKENS, NO_COST, USAGE_NOTE, Usage, known_cost, known_usage, read_cost
 
 NOT_COSTS: list[Any] = [-5, -1e-9, 1.1e9, float("nan"), float("inf"), float("-inf"), 10**400, Decimal(-1)]

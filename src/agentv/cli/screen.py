@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from agentv.cli.terminal import terminal_columns
 from agentv.loading.files.text import write_text
 from agentv.reports.run.views import CaseView, RunView
+from agentv.reports.sheet import Sheet, sheet_html, sheet_markdown, sheet_text
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.sheet import Sheet, sheet_html, sheet_markdown, sheet_text
 from agentv.reports.text.signs import Paint, Signs, choose_paint, signs_for
 from agentv.types.errors import ConfigError
 

@@ -25,11 +25,11 @@ from agentv.scoring.judge_replies.replies import UnusableReplyError
 from agentv.scoring.keys.identity import make_id
 from agentv.templating.variables import fill, variable_names
 from agentv.types.cases import EvalCase, RubricItem
-from agentv.types.errors import ConfigError, ProviderError
+from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import reference_answer
-from agentv.types.provider import CheckedProvider, ProviderRequest, ProviderResponse
+from agentv.types.provider import CheckedProvider, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
 

@@ -12,8 +12,9 @@ from agentv.execution.user_code import DeadlineError, call_user_code, described
 from agentv.scoring.results.completion import failed_score, score_of_failure, to_score
 from agentv.scoring.results.conversations import contexts_by_turn, last_turns
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.errors import AgentvError, EvaluatorError, ProviderError
+from agentv.types.errors import AgentvError, EvaluatorError
 from agentv.types.evaluation import MISSING_WORKSPACE, EvaluationContext, EvaluationScore, Evaluator
+from agentv.types.provider import ProviderError
 from agentv.types.structs import deep_copy
 
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
 
-from agentv.types.criteria.aggregated_result import CriteriaEvaluator
+from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.errors import MissingExtraError, UnknownNameError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, Evaluator
 

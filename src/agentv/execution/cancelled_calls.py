@@ -5,9 +5,8 @@ The call is an attribute: before Python 3.13, `asyncio.timeout` does not recogni
 
 import asyncio
 
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
-from agentv.types.provider import CallRecord, ProviderResponse
+from agentv.types.provider import CallRecord, ProviderError, ProviderResponse
 
 _ATTRIBUTE = "agentv_failed_call"
 INTERRUPTED = Failure("cancelled", "the run was interrupted during this call")

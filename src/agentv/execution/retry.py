@@ -10,11 +10,10 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from agentv.execution.cancelled_calls import attach_call, attached_partial
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock
-from agentv.types.provider import CallRecord, ProviderResponse
-from agentv.types.records.fields import to_ms
+from agentv.types.provider import CallRecord, ProviderError, ProviderResponse
+from agentv.types.stored import to_ms
 from agentv.types.targets import RetryPolicy
 from agentv.types.usage import Usage
 

@@ -5,18 +5,18 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
-from agentv.loading.criteria.criteria import NamedCriteria, read_criteria, read_defined_criterion
 from agentv.loading.files.documents import Document
+from agentv.loading.models.eval_files import EvaluatorModel, RubricItems
 from agentv.loading.models.file_model import FileModel
 from agentv.loading.models.reader import Reader, raise_errors
 from agentv.loading.suites.cases import read_rubrics
+from agentv.loading.suites.criteria import NamedCriteria, read_criteria, read_defined_criterion
 from agentv.loading.suites.evaluators import check_common_keys
-from agentv.loading.suites.models import EvaluatorModel, RubricItems
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import LABELS, EvaluationCriteria
 from agentv.types.given import ListName
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
+from agentv.types.scales import LABELS, EvaluationCriteria
 
 
 class _RubricsModel(FileModel, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The files of a project: `.agentv.yaml` or `.agentv/config.yaml`, which AgentV also reads, and criteria.yaml."""
+"""The settings of a project: `.agentv.yaml`, or `.agentv/config.yaml`, which AgentV also reads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -6,24 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.files.documents import Document
 from agentv.loading.files.dotenv import load_env
-from agentv.loading.files.kinds import CONFIG_FILES, CRITERIA_FILE
+from agentv.loading.files.kinds import CONFIG_FILES
 from agentv.loading.files.path_guard import FileProblemError, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import HOME_FOLDER, find_repository_root, upward_in_project
 from agentv.loading.models.file_model import Checked, FileModel, Names
+from agentv.loading.models.gates import Gates
 from agentv.loading.models.reader import Reader, open_yaml, raise_errors
-from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator
-from agentv.loading.suites.gates import Gates
-from agentv.loading.suites.models import Criteria, JsonFields
-from agentv.loading.targets.models import PriceModel
+from agentv.loading.models.targets_files import PriceModel
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.types.bounds import Name
-from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvalFileError, NothingFoundError, nearest
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
@@ -58,8 +52,6 @@ def translate_config(document: Document, names: Names) -> "Translation | None":
 
 DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
 
-_SETS_KEY = "criteria_sets"
-
 M = TypeVar("M", bound=FileModel)
 
 
@@ -83,14 +75,6 @@ class ProjectModel(FileModel, frozen=True, kw_only=True):
     eval_patterns: list[Name] | None = None
 
 
-class CriteriaFileModel(FileModel, frozen=True, kw_only=True):
-    """The keys of `.agentv/criteria.yaml`."""
-
-    criteria: Criteria = None
-    criteria_sets: JsonFields = field(default_factory=dict)
-    evaluators: JsonFields = field(default_factory=dict)
-
-
 class ProjectConfig(Struct, frozen=True):
     """The settings of `.agentv.yaml` files. Each key comes from the nearest file upward that has it; see `sources`.
 
@@ -112,14 +96,6 @@ class ProjectConfig(Struct, frozen=True):
     def __repr__(self) -> str:
         """Return the usual text without the store's URL, which may hold a password."""
         return repr_without(self, "store")
-
-
-class NamedDefinitions(Struct, frozen=True):
-    """The content of `.agentv/criteria.yaml`: named criteria, sets of criteria, and evaluators."""
-
-    criteria: Mapping[str, EvaluationCriteria] = field(default_factory=dict)
-    sets: Mapping[str, tuple[EvaluationCriteria, ...]] = field(default_factory=dict)
-    evaluators: Mapping[str, EvaluatorConfig] = field(default_factory=dict)
 
 
 def config_files(folder: Path, repository_root: Path) -> tuple[Path, ...]:
@@ -218,45 +194,6 @@ def _alternatives(pattern: str) -> Iterator[str]:
         return
     for choice in inner.split(","):
         yield from _alternatives(f"{before}{choice}{after}")
-
-
-def find_criteria_file(folder: Path, repository_root: Path) -> Path | None:
-    """Return the nearest `.agentv/criteria.yaml` from `folder` up to the repository root."""
-    places = upward_in_project(folder, repository_root)
-    return next((place / CRITERIA_FILE for place in places if (place / CRITERIA_FILE).is_file()), None)
-
-
-def read_named_definitions(path: Path | None, scope: EvaluatorScope) -> tuple[NamedDefinitions, tuple[Problem, ...]]:
-    """Return the criteria and evaluators that a criteria file defines, and the file's problems.
-
-    Relative paths in its evaluators start from the folder that contains `.agentv`.
-    """
-    if path is None:
-        return NamedDefinitions(), ()
-    try:
-        reader = open_yaml(path)
-    except EvalFileError as error:
-        return NamedDefinitions(), error.problems
-    scope = replace(scope, base_dir=str(path.parent.parent))
-    reader.read(CriteriaFileModel)
-    criteria = {criterion.name: criterion for criterion in read_criteria(reader, ("criteria",), {})}
-    sets = {
-        name: read_criteria(reader, (_SETS_KEY, name), named_criteria(criteria, {}))
-        for name in _keys_of(reader, _SETS_KEY)
-    }
-    for name in sets.keys() & criteria.keys():
-        reader.error((_SETS_KEY, name), f"{name!r} is already the name of a criterion; rename the set", on_key=True)
-    evaluators: dict[str, EvaluatorConfig] = {}
-    for name in _keys_of(reader, "evaluators"):
-        config = read_evaluator(reader, ("evaluators", name), scope, default_name=name)
-        if config is not None:
-            evaluators[name] = config
-    return NamedDefinitions(criteria, sets, evaluators), tuple(reader.problems)
-
-
-def _keys_of(reader: Reader, key: str) -> tuple[str, ...]:
-    raw = reader.document.at((key,))
-    return tuple(raw) if isinstance(raw, Mapping) else ()
 
 
 STORE_VARIABLE = "AGENTV_STORE"

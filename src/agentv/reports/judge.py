@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from agentv.reports.run.report_json import interval_to_json
+from agentv.reports.sheet import Finding, Part, Sheet
 from agentv.reports.text.amounts import count_text, percent_interval_text, percent_text
-from agentv.reports.text.sheet import Finding, Part, Sheet
 from agentv.scoring.judges.consistency import Consistency, RepeatedJudgement
 from agentv.scoring.judges.labels import LabelledAnswer, Opinion
 from agentv.scoring.judges.report_card import (

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from agentv.reports.compare.words import EDITED, unfinished_text
 from agentv.reports.run.report_json import interval_to_json
+from agentv.reports.sheet import Part, Sheet
 from agentv.reports.text.amounts import (
     count_text,
     difference_text,
@@ -19,7 +20,6 @@ from agentv.reports.text.amounts import (
     seconds_text,
 )
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.sheet import Part, Sheet
 from agentv.reports.text.signs import UNICODE, Paint, Signs, sparkline, without_colour
 from agentv.reports.text.width import table, wrap
 from agentv.scoring.comparison.trend import SeriesChange, TrendPoint, TrendRun, TrendSeries

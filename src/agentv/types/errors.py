@@ -18,13 +18,12 @@ AgentvError
 └── StorageError (OSError)         results could not be stored or read
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # keeps the start of `agentv --help` fast
-    from agentv.types.failures import Failure, FailureKind
+    from agentv.types.failures import FailureKind
     from agentv.types.problems import Problem
-    from agentv.types.provider import CallRecord, ProviderResponse
 
 
 class AgentvError(Exception):
@@ -94,27 +93,6 @@ class MissingExtraError(PluginError, ImportError):
         self.extra = extra
         commands = f"pip install 'agentv[{extra}]'{f' && {then}' if then else ''}"
         super().__init__(f"{feature} needs optional packages; install them with: {commands}")
-
-
-class ProviderError(AgentvError, RuntimeError):
-    """A target did not answer. `failure` is the reason, `calls` are the attempts made.
-
-    `partial` is the target's output before it failed, None if there is none; a batch has `partials`, by case id.
-    """
-
-    def __init__(
-        self,
-        failure: "Failure",
-        *,
-        calls: "tuple[CallRecord, ...]" = (),
-        partial: "ProviderResponse | None" = None,
-        partials: "Mapping[str, ProviderResponse] | None" = None,
-    ) -> None:
-        self.failure = failure
-        self.calls = calls
-        self.partial = partial
-        self.partials = partials or {}
-        super().__init__(failure.message)
 
 
 class MessageError(AgentvError, ValueError):

@@ -8,15 +8,15 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from agentv.types.cases import EvalCase, EvaluatorConfig, Unmet
-from agentv.types.criteria.evaluation_input import EvaluationInput
-from agentv.types.criteria.scales import EvaluationCriteria, EvaluationScale
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ChatMessage, Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import content_text
 from agentv.types.provider import Provider
-from agentv.types.records.fields import TOLERANCE, StoredDuration, StoredScore, always
+from agentv.types.scales import EvaluationCriteria, EvaluationScale
+from agentv.types.stored import TOLERANCE, StoredDuration, StoredScore, always
 from agentv.types.structs import CamelKeywords
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import StoredCost, Usage

@@ -22,7 +22,7 @@ from agentv.types.messages import (
     TraceEventType,
     TraceSummary,
 )
-from agentv.types.records.fields import known_duration
+from agentv.types.stored import known_duration
 
 
 def compact_json(value: JsonValue) -> str:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
+from agentv.types.errors import AgentvError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import ChatMessage, Message, TraceEvent
 from agentv.types.messages_json import content_text
-from agentv.types.records.fields import StoredDuration, always
+from agentv.types.stored import StoredDuration, always
 from agentv.types.thinking import split_thinking
 from agentv.types.usage import COST_NOTE, MAX_COST_USD, USAGE_NOTE, StoredCost, Usage, known_cost, known_usage
 
@@ -152,6 +153,27 @@ def last_answer(messages: Sequence[object]) -> str | None:
     """
     answers = (each for each in reversed(messages) if isinstance(each, Message) and each.role == "assistant")
     return next((text for each in answers if (text := content_text(each.content))), None)
+
+
+class ProviderError(AgentvError, RuntimeError):
+    """A target did not answer. `failure` is the reason, `calls` are the attempts made.
+
+    `partial` is the target's output before it failed, None if there is none; a batch has `partials`, by case id.
+    """
+
+    def __init__(
+        self,
+        failure: Failure,
+        *,
+        calls: tuple[CallRecord, ...] = (),
+        partial: ProviderResponse | None = None,
+        partials: Mapping[str, ProviderResponse] | None = None,
+    ) -> None:
+        self.failure = failure
+        self.calls = calls
+        self.partial = partial
+        self.partials = partials or {}
+        super().__init__(failure.message)
 
 
 @runtime_checkable

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, get_args
 
 from msgspec import Struct
 
@@ -26,6 +26,18 @@ RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 
 GateState: TypeAlias = Literal["passed", "failed", "undecided", "not_evaluated"]
 """The state of a gate: `undecided` if a run lacks the data for it, `not_evaluated` if it does not apply to the run."""
+
+
+class CaseName(NamedTuple):
+    """The unit of pairing: a case of a suite with a target, and with a prompt if the suite has prompts.
+
+    A side of a comparison calls each such unit a case.
+    """
+
+    suite: str
+    eval_id: str
+    target: str
+    prompt: str | None = None
 
 
 class CaseBefore(Struct, frozen=True):

@@ -10,8 +10,8 @@ from typing import Any
 from tests.support.asking import ask, make_request
 
 from agentv.fake import FakeServer, Received
-from agentv.types.errors import ProviderError
 from agentv.types.messages import ChatMessage
+from agentv.types.provider import ProviderError
 from agentv.types.structs import names_of_fields
 from agentv.types.targets import ResolvedTarget
 

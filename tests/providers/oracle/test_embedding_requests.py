@@ -15,8 +15,7 @@ from agentv.fake import FakeServer
 from agentv.providers.apis.azure import AzureSettings
 from agentv.providers.apis.gemini import GeminiSettings
 from agentv.providers.apis.openai import OpenAISettings
-from agentv.types.errors import ProviderError
-from agentv.types.provider import EmbeddingProvider, EmbeddingRequest, Provider
+from agentv.types.provider import EmbeddingProvider, EmbeddingRequest, Provider, ProviderError
 from agentv.types.targets import ResolvedTarget
 
 KEY = "sk-0123456789"

@@ -18,9 +18,9 @@ from agentv.scoring.judges.report_card import (
     annotator_agreement,
     criterion_labels,
 )
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.label import HumanScore, Label
+from agentv.types.scales import EvaluationCriteria
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 from tests.support.stored import JUDGE, NOON, RESULT
 
 from agentv.scoring.judges.labels import LabelledAnswers, judge_opinion, label_answers
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationResult
 from agentv.types.records.answer import AnswerRef
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
+from agentv.types.scales import EvaluationCriteria
 
 ROW = replace(RESULT, answer_ref=AnswerRef(3))
 

@@ -65,7 +65,7 @@ def _report_written(paths: list[Path], *, as_json: bool) -> None:
 def _write_one(kind: str, output: Path | None, *, as_json: bool) -> None:
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.files.text import write_text
-    from agentv.loading.models.schemas import json_schema
+    from agentv.loading.schemas import json_schema
 
     schema = json_schema(kind, load_specs())
     if output is not None:
@@ -82,7 +82,7 @@ def _write_one(kind: str, output: Path | None, *, as_json: bool) -> None:
 def schema_files() -> Mapping[str, str]:
     """Return the files of the schemas folder, text by name: the schemas, and a .gitignore that excludes them."""
     from agentv.engine.plugins.loading import load_specs
-    from agentv.loading.models.schemas import json_schema
+    from agentv.loading.schemas import json_schema
 
     specs = load_specs()
     schemas = {name: json.dumps(json_schema(kind, specs), indent=2) + "\n" for kind, name in _SCHEMA_FILES.items()}

@@ -1,1 +1,1 @@
-"""Commands that show results: show, compare, trend, report, baseline, label, judge."""
+"""Commands that show results: show, compare, trend, report, baseline."""

@@ -36,7 +36,7 @@ from agentv.scoring.comparison.compare import (
 )
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import GROUPINGS, RowFilter, grouping_named, pair_groups
-from agentv.scoring.comparison.sides import CaseName, Side, evaluator_of
+from agentv.scoring.comparison.sides import Side, evaluator_of
 from agentv.scoring.counting.groups import no_group_message
 from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
@@ -44,7 +44,7 @@ from agentv.storage.run.scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import pretty_json
-from agentv.types.results import RunVerdict
+from agentv.types.results import CaseName, RunVerdict
 
 FORMATS = ("text", "json", "markdown", "html", "agentv-ts")
 

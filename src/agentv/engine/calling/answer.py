@@ -16,15 +16,15 @@ from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
 from agentv.execution.user_code import described
 from agentv.messages.shapes.thinking import reasoning_of
-from agentv.types.errors import MessageError, ProviderError
+from agentv.types.errors import MessageError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, TraceEvent
 from agentv.types.messages_json import content_text
 from agentv.types.protocols import Clock
-from agentv.types.provider import TRACE_NOTE, CachedFrom, CallRecord, ProviderRequest, ProviderResponse
+from agentv.types.provider import TRACE_NOTE, CachedFrom, CallRecord, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.records.answer import Answer, AnsweredTurn, Partial
-from agentv.types.records.fields import known_duration, rounded_ms, to_ms
+from agentv.types.stored import known_duration, rounded_ms, to_ms
 from agentv.types.targets import ResolvedTarget
 from agentv.types.thinking import split_thinking
 from agentv.types.usage import Usage, total_usage

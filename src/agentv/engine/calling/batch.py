@@ -18,10 +18,10 @@ from agentv.engine.running.recorder import RunRecorder
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.retry import is_retryable
 from agentv.types.cases import EvalCase
-from agentv.types.errors import ProviderError, StorageError
+from agentv.types.errors import StorageError
 from agentv.types.events import RowLeft
 from agentv.types.failures import Failure
-from agentv.types.provider import BatchApiProvider, BatchProvider, ProviderResponse
+from agentv.types.provider import BatchApiProvider, BatchProvider, ProviderError, ProviderResponse
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.targets import ResolvedTarget, RetryPolicy

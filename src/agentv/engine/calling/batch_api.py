@@ -18,10 +18,9 @@ from agentv.engine.calling.target_answer_cache import TargetAnswerCache
 from agentv.engine.planning.prepared_case import PreparedCase
 from agentv.execution.retry import is_retryable
 from agentv.scoring.keys.request_key import repeated_key
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
-from agentv.types.provider import BatchApiProvider, BatchTicket, ProviderRequest, ProviderResponse
+from agentv.types.provider import BatchApiProvider, BatchTicket, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.records.answer import ResultKey
 from agentv.types.usage import Usage
 

@@ -14,11 +14,11 @@ from agentv.engine.calling.calls import cost_of_calls
 from agentv.execution.cancelled_calls import attached_call
 from agentv.execution.quotas import InProcessQuota, LeasedMoney, MoneyInUse, QuotaClient
 from agentv.execution.user_code import off_the_clock
-from agentv.types.errors import ProviderError, QuotaError
+from agentv.types.errors import QuotaError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import BUDGET_ACCOUNT_PREFIX
-from agentv.types.provider import EmbeddingResponse, ProviderResponse
+from agentv.types.provider import EmbeddingResponse, ProviderError, ProviderResponse
 from agentv.types.usage import Usage, total_usage
 
 R = TypeVar("R", ProviderResponse, EmbeddingResponse)

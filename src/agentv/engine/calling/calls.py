@@ -9,11 +9,10 @@ from msgspec import Struct
 from agentv.execution.cancelled_calls import attached_partial
 from agentv.execution.retry import OVERTIME_S
 from agentv.execution.user_code import DeadlineError, call_user_code
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json, content_text
-from agentv.types.provider import CallRecord, EmbeddingResponse, ProviderRequest, ProviderResponse
+from agentv.types.provider import CallRecord, EmbeddingResponse, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 

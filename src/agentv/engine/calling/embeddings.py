@@ -15,9 +15,9 @@ from agentv.engine.calling.resilience import ResilientProvider
 from agentv.execution.threads import call_in_thread
 from agentv.execution.user_code import off_the_clock
 from agentv.storage.cache.embeddings import EmbeddingCache
-from agentv.types.errors import ProviderError, TargetError
+from agentv.types.errors import TargetError
 from agentv.types.failures import Failure
-from agentv.types.provider import Embedding, EmbeddingProvider, EmbeddingResponse
+from agentv.types.provider import Embedding, EmbeddingProvider, EmbeddingResponse, ProviderError
 from agentv.types.usage import Usage
 
 WINDOW_S = 0.005

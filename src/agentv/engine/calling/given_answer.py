@@ -10,15 +10,15 @@ from agentv.engine.running.context import trace_summary
 from agentv.messages.shapes.reading import read_messages
 from agentv.providers.local.python import JudgeFunction, PythonSettings
 from agentv.types.cases import EvalCase, EvaluatorConfig
-from agentv.types.criteria.evaluation_input import EvaluationInput, output_messages
-from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import ConfigError, ProviderError
+from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext, PromptInputs
+from agentv.types.evaluation_input import EvaluationInput, output_messages
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, TraceEvent
 from agentv.types.messages_json import content_text, trace_from_json
-from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
+from agentv.types.provider import Provider, ProviderError, ProviderRequest, ProviderResponse
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
 
 GIVEN_ANSWER = "given_answer"

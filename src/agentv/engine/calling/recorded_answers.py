@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from agentv.execution.threads import call_in_thread
 from agentv.storage.run.stored import counted_lines
-from agentv.types.errors import EvaluatorError, ProviderError, StorageError
+from agentv.types.errors import EvaluatorError, StorageError
 from agentv.types.evaluation import EvaluationContext
+from agentv.types.provider import ProviderError
 
 if TYPE_CHECKING:
     from agentv.providers.local.recordings import Recording

@@ -26,7 +26,7 @@ from agentv.execution.limits import AccountLimiter, Permit
 from agentv.execution.retry import partial_or_usage, requested_delay_s, retry_call
 from agentv.execution.user_code import check_stray_cancel, off_the_clock
 from agentv.scoring.text.vectors import vectors_problem
-from agentv.types.errors import ProviderError, QuotaError, TargetError
+from agentv.types.errors import QuotaError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock
@@ -38,6 +38,7 @@ from agentv.types.provider import (
     EmbeddingRequest,
     EmbeddingResponse,
     Provider,
+    ProviderError,
     ProviderRequest,
     ProviderResponse,
 )

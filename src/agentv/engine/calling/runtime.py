@@ -31,11 +31,11 @@ from agentv.scoring.keys.identity import digest
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import counted_lines
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import AgentvError, ConfigError, EvaluatorError, PluginError, ProviderError
+from agentv.types.errors import AgentvError, ConfigError, EvaluatorError, PluginError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock, EvaluatorTools, SharedParts
-from agentv.types.provider import BatchTicket, CheckedProvider, PlacedCheckProvider, Provider
+from agentv.types.provider import BatchTicket, CheckedProvider, PlacedCheckProvider, Provider, ProviderError
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from agentv.scoring.keys.request_key import REPLACED, nonce_of, repeated_key, re
 from agentv.storage.cache.answers import AnswerCache, CachedAnswer
 from agentv.types.protocols import Clock
 from agentv.types.provider import CachedFrom, ProviderRequest, ProviderResponse
-from agentv.types.records.fields import to_ms
+from agentv.types.stored import to_ms
 from agentv.types.targets import ResolvedTarget
 
 Clean = Callable[[ProviderResponse], ProviderResponse]

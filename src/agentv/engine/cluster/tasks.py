@@ -34,7 +34,8 @@ from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.provenance import find_scripts, load_scripts
 from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
 from agentv.loading.models.settings import named_files, read_settings
-from agentv.loading.project import config_files, find_criteria_file
+from agentv.loading.project import config_files
+from agentv.loading.suites.named_definitions import find_criteria_file
 from agentv.scoring.keys.identity import digest, target_key
 from agentv.storage.run.find import find_run, list_run_folders
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig, EvaluatorLike

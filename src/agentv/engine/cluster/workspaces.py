@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.plan import RunPlan, SuitePlan
 from agentv.engine.running.case import WantedWorkspace, wanted_workspace
-from agentv.execution.workspaces.folder_trees import remove_tree
+from agentv.execution.folder_trees import remove_tree
 from agentv.execution.workspaces.sources import MAIN_BRANCH, WITHOUT_GIT_VARIABLES
 from agentv.scoring.keys.identity import digest
 from agentv.types.cases import CASES_CHECKED_AHEAD, EvalCase
-from agentv.types.errors import ConfigError, ProviderError
+from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
+from agentv.types.provider import ProviderError
 from agentv.types.workspaces import WorkspaceConfig, local_repository, written_path
 
 

@@ -15,11 +15,11 @@ from agentv.loading.criteria.run_configs import load_run_config, read_other_keys
 from agentv.loading.models.settings import read_settings
 from agentv.registry import Specs
 from agentv.scoring.results.criteria import ErrorPolicy
-from agentv.types.criteria.aggregated_result import EvaluationStorageProvider
-from agentv.types.criteria.scales import EvaluationCriteria
+from agentv.types.aggregated_result import EvaluationStorageProvider
 from agentv.types.errors import AgentvError, ConfigError, EvalFileError
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import CamelKeywords
 from agentv.types.targets import TargetConfig
 

@@ -11,13 +11,13 @@ from agentv.engine.criteria.plan import CriteriaPlan, PlannedEvaluator
 from agentv.loading.models.settings import criteria_named_by
 from agentv.scoring.counting.tallies import has_unpriced_call, is_clamped, is_unverified
 from agentv.scoring.results.criteria import WeighedResult, criterion_named, failed_result, result_of
+from agentv.types.aggregated_result import EvaluationRunError
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.criteria.aggregated_result import EvaluationRunError
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import FailureKind
 from agentv.types.fields import Problems
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import names_of_fields
 from agentv.types.usage import Usage, total_usage
 

@@ -9,9 +9,9 @@ from agentv.engine.calling.given_answer import GIVEN_ANSWER, metadata_of
 from agentv.engine.running.context import trace_summary
 from agentv.scoring.counting.tallies import has_unpriced_call
 from agentv.scoring.results.aggregation import case_fields, row_status
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
-from agentv.types.criteria.evaluation_input import milliseconds_of, output_messages
+from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.evaluation import EvaluatorResult
+from agentv.types.evaluation_input import milliseconds_of, output_messages
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey, source_of

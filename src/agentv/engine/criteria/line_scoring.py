@@ -34,13 +34,14 @@ from agentv.scoring.results.aggregation import row_state
 from agentv.storage.run.first_answers import slot_name
 from agentv.storage.run.spill import TemporarySpill
 from agentv.storage.run.stored import open_run
-from agentv.types.criteria.evaluation_input import EvaluationInput
-from agentv.types.errors import EvalFileError, ProviderError, StorageError
+from agentv.types.errors import EvalFileError, StorageError
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.events import RowKept
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
 from agentv.types.protocols import Clock
+from agentv.types.provider import ProviderError
 from agentv.types.records.answer import ResultKey, source_of
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport

@@ -29,14 +29,14 @@ from agentv.loading.given import evaluator_problems, read_given_criteria
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.registry import Specs
 from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
+from agentv.types.aggregated_result import EvaluationStorageProvider
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.criteria.aggregated_result import EvaluationStorageProvider
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import AgentvError, ConfigError, EvalFileError
 from agentv.types.evaluation import Evaluator
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import has_fields, names_of_fields, struct_fields
 from agentv.types.targets import ResolvedTarget, TargetConfig
 from agentv.version import __version__

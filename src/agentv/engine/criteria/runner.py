@@ -33,18 +33,19 @@ from agentv.loading.files.places import find_home
 from agentv.registry import Specs
 from agentv.scoring.keys.identity import canonical_json, digest, evaluator_to_json
 from agentv.scoring.results.criteria import criteria_score, criteria_verdict, mixed_ranges
-from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.aggregated_result import (
+from agentv.types.aggregated_result import (
     AggregatedEvaluationResult,
     EvaluationRunError,
     EvaluationStorageProvider,
 )
-from agentv.types.criteria.evaluation_input import EvaluationInput
-from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import ConfigError, ProviderError
+from agentv.types.cases import EvaluatorConfig
+from agentv.types.errors import ConfigError
 from agentv.types.evaluation import Evaluator, EvaluatorResult
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock
+from agentv.types.provider import ProviderError
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import deep_copy
 from agentv.types.targets import ResolvedTarget
 

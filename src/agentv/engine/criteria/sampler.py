@@ -24,9 +24,9 @@ from agentv.loading.suites.recorded import read_log_line
 from agentv.messages.logs.mapping import Extra
 from agentv.messages.logs.reading import TraceStep
 from agentv.scoring.counting.sampling import Sample, make_sample
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
-from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.json_value import JsonValue, camel_case, snake_case
 
 log = logging.getLogger("agentv")

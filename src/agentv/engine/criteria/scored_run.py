@@ -27,7 +27,7 @@ from agentv.scoring.keys.identity import (
 )
 from agentv.storage.run.first_answers import slot_name
 from agentv.types.cases import EvalCase
-from agentv.types.criteria.evaluation_input import (
+from agentv.types.evaluation_input import (
     EvaluationInput,
     input_messages,
     milliseconds_of,

@@ -14,7 +14,7 @@ from agentv.scoring.counting.tallies import has_unpriced_call
 from agentv.scoring.keys.identity import keys_of
 from agentv.storage.run.stored import StoredRun
 from agentv.storage.run.stored_rows import StoredCases, StoredRows
-from agentv.types.criteria.evaluation_input import EvaluationInput
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 

@@ -14,8 +14,8 @@ from agentv.engine.running.case import open_wanted_workspace, target_workspace, 
 from agentv.engine.running.clock import make_clock
 from agentv.registry import Specs
 from agentv.types.cases import EvalCase
-from agentv.types.errors import AgentvError, ProviderError
-from agentv.types.provider import CheckedProvider, PlacedCheckProvider, ProviderRequest
+from agentv.types.errors import AgentvError
+from agentv.types.provider import CheckedProvider, PlacedCheckProvider, ProviderError, ProviderRequest
 from agentv.types.targets import ResolvedTarget
 
 QUESTION = "Reply with the single word OK."

@@ -21,8 +21,8 @@ from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.providers import PROVIDERS
 from agentv.providers.local.python import JudgeFunction, PythonProvider, PythonSettings
 from agentv.registry import Spec, Specs, names_model
+from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, ListedCases, listed_cases
-from agentv.types.criteria.aggregated_result import CriteriaEvaluator
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider

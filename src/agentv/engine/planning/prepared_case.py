@@ -11,11 +11,11 @@ from agentv.scoring.keys.identity import CaseKeys, answer_key, files_of, keys_of
 from agentv.scoring.results.applicable import applicable_evaluators, evaluators_of_turn
 from agentv.scoring.results.conversations import turns_of
 from agentv.types.cases import CaseTurn, EvalCase, EvaluatorLike
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import PromptInputs
 from agentv.types.messages import ChatMessage, DataPart, FilePart, Message, Part, TextPart
 from agentv.types.messages_json import compact_json, content_text, tool_call_to_json
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest
+from agentv.types.scales import EvaluationCriteria
 
 
 def build_prompt(case: EvalCase, *, quotes_paths_only: bool) -> PromptInputs:

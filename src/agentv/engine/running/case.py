@@ -71,18 +71,18 @@ from agentv.scoring.results.turns import (
     turn_result,
 )
 from agentv.types.cases import METADATA_PREFIX, BrokenCase, EvalCase, EvalSuite, EvaluatorLike, Location
-from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.errors import ProviderError, StorageError
+from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult, Verdict
 from agentv.types.events import LogLine
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, TraceSummary
 from agentv.types.messages_json import compact_json, reference_answer
-from agentv.types.provider import CallRecord, ProviderResponse
+from agentv.types.provider import CallRecord, ProviderError, ProviderResponse
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import AMOUNT_NOTES, total_usage
 from agentv.types.workspaces import Keep, WorkspaceChanges, WorkspaceConfig, workspace_from_json

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.running.recorder import RunRecorder
 from agentv.scoring.comparison.confirmations import Confirmations, Suspect
-from agentv.scoring.comparison.sides import CaseName
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.cases import DEFAULT_CONFIRM_RERUNS
 from agentv.types.errors import StorageError
 from agentv.types.records.answer import ResultKey
+from agentv.types.results import CaseName
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:

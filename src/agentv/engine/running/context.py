@@ -6,13 +6,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext, PromptInputs
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, TraceEvent, TraceSummary
 from agentv.types.messages_json import reference_answer
 from agentv.types.provider import Provider
 from agentv.types.records.answer import Answer
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import blank
 from agentv.types.targets import ResolvedTarget
 

@@ -15,12 +15,12 @@ from agentv.evaluators.isolation import PreparedEvaluator, config_of, isolated_s
 from agentv.scoring.results.aggregation import to_result
 from agentv.scoring.results.criteria import weight_in
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import SharedParts
 from agentv.types.provider import Embedder, Provider
-from agentv.types.records.fields import to_ms
+from agentv.types.scales import EvaluationCriteria
+from agentv.types.stored import to_ms
 
 DEFAULT_EVALUATOR_TIMEOUT_S = 60.0
 

@@ -10,12 +10,13 @@ from agentv.engine.planning.options import RunOptions
 from agentv.scoring.comparison.compare import Comparison, compare_sides, summarize_baseline
 from agentv.scoring.comparison.confirmations import Confirmations, suspected_cases
 from agentv.scoring.comparison.gated import ComparedRun
-from agentv.scoring.comparison.sides import CaseName, RowPosition, Side, scored_row
+from agentv.scoring.comparison.sides import RowPosition, Side, scored_row
 from agentv.scoring.counting.summary import Summary
 from agentv.storage.run.scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
+from agentv.types.results import CaseName
 from agentv.types.summaries import BaselineSummary
 
 _SEED = 0

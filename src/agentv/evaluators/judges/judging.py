@@ -13,12 +13,12 @@ from agentv.scoring.judge_replies.replies import JudgeReply, ReplyRules, Unusabl
 from agentv.scoring.keys.request_key import REPLACED
 from agentv.scoring.results.completion import score_of_failure
 from agentv.templating.variables import fill
-from agentv.types.errors import EvaluatorError, ProviderError
+from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeCall, JudgeRole
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.provider import Provider, ProviderRequest, ProviderResponse
-from agentv.types.records.fields import rounded_ms
+from agentv.types.provider import Provider, ProviderError, ProviderRequest, ProviderResponse
+from agentv.types.stored import rounded_ms
 from agentv.types.targets import Unsigned
 
 MAX_STORED_REPLY_CHARS = 2_000

@@ -84,13 +84,13 @@ from agentv.scoring.results.folding import Vote, combine, spread
 from agentv.scoring.results.sources import source_text
 from agentv.templating.variables import ANSWER_NAMES, template_problems, variable_names
 from agentv.types.cases import EvaluatorConfig, RubricItem
-from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeRole
 from agentv.types.given import read_list
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
+from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.structs import make_options
 from agentv.types.targets import Unsigned
 

@@ -46,11 +46,11 @@ from agentv.scoring.results.folding import Vote, combine, spread
 from agentv.scoring.results.sources import parse_source
 from agentv.templating.variables import canonical_name, template_problems, variable_names
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeRole
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
+from agentv.types.scales import EvaluationCriteria
 
 PAIR_ANSWERS = ("answer_a", "answer_b")
 PAIR_VARIABLES = (

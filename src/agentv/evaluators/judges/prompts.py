@@ -20,7 +20,6 @@ from agentv.scoring.results.sources import expected_answer, source_value
 from agentv.scoring.tools.traces import observed_calls
 from agentv.templating.variables import JUDGE_VARIABLES, canonical_name, template_problems, variable_names
 from agentv.types.cases import EvaluatorConfig, ItemScale, RubricItem
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.json_value import JsonObject, JsonValue
@@ -31,6 +30,7 @@ from agentv.types.messages_json import (
     tool_call_to_json,
     trace_summary_to_json,
 )
+from agentv.types.scales import EvaluationCriteria
 
 RUBRIC_INSTRUCTIONS = """\
 You check the answer of an AI system against a list of requirements. Take each requirement by itself: it is satisfied \

@@ -15,7 +15,6 @@ from agentv.scoring.results.completion import score_of_results
 from agentv.scoring.results.criteria import criterion_named, failed_result, normalize, result_of
 from agentv.scoring.results.folding import combine, spread
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonObject
@@ -23,6 +22,7 @@ from agentv.types.problems import Problem
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.label import Feedback
+from agentv.types.scales import EvaluationCriteria
 
 CACHED_FILES = 8
 """The number of parsed files in the cache; a file that changes is parsed again."""

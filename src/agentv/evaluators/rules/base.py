@@ -90,7 +90,7 @@ def judged_text(context: EvaluationContext, source: str) -> str:
 
 def _read_workspace_file(workspace: Path, path: str) -> str:
     """Read a file in the workspace. A link out of the workspace is refused: an agent may have made it."""
-    from agentv.execution.workspaces.folder_trees import open_beneath  # noqa: PLC0415 - few cases have a workspace
+    from agentv.execution.folder_trees import open_beneath  # noqa: PLC0415 - few cases have a workspace
 
     try:
         root = workspace.resolve()

@@ -11,11 +11,11 @@ from agentv.scoring.results.criteria import criterion_named, result_of
 from agentv.scoring.results.sources import parse_source
 from agentv.scoring.text.vectors import cosine
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import EvaluatorError, ProviderError
+from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationScore, JudgeCall
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import EvaluatorTools
-from agentv.types.provider import Embedder, Embedding
+from agentv.types.provider import Embedder, Embedding, ProviderError
 from agentv.types.usage import total_usage
 
 KIND = "semantic_similarity"

@@ -9,9 +9,9 @@ from agentv.evaluators.registry import require_extra
 from agentv.evaluators.rules.base import judged_text
 from agentv.scoring.results.criteria import criterion_named, result_of
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.evaluation import EvaluationContext, EvaluationResult
 from agentv.types.protocols import EvaluatorTools
+from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
 
 KIND = "sentiment"
 

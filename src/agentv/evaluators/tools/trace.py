@@ -21,7 +21,7 @@ from agentv.types.evaluation import EvaluationContext, EvaluationScore
 from agentv.types.failures import Failure
 from agentv.types.messages import Message
 from agentv.types.protocols import EvaluatorTools
-from agentv.types.records.fields import TOLERANCE
+from agentv.types.stored import TOLERANCE
 
 KIND = "trace"
 Bound: TypeAlias = int | float

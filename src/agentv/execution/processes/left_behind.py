@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 from msgspec import Struct
 
+from agentv.execution.folder_trees import remove_tree
 from agentv.execution.processes.live_trees import process_mark
-from agentv.execution.workspaces.folder_trees import remove_tree
 
 MARK = "AGENTV_COMMAND"
 """The environment variable by which the descendants of a command are found. Its value is `/PROCESS/COMMAND`: the mark

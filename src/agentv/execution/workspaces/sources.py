@@ -15,14 +15,14 @@ from typing import TypeVar
 
 from msgspec import Struct, structs
 
+from agentv.execution.folder_trees import copy_tree, find_keys, fix_links, open_beneath, remove_tree, scan
 from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES, Command, Outcome, run_process
 from agentv.execution.processes.tree import finish
 from agentv.execution.threads import AbandonedError, call_in_thread
-from agentv.execution.workspaces.folder_trees import copy_tree, find_keys, fix_links, open_beneath, remove_tree, scan
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.protocols import SharedParts
+from agentv.types.provider import ProviderError
 from agentv.types.workspaces import WorkspaceConfig, is_url, unfetched_submodules, written_path
 
 TIMEOUT_S = 600.0

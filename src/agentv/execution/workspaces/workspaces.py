@@ -21,9 +21,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.execution.processes.process import Command, run_process
-from agentv.execution.processes.tree import finish
-from agentv.execution.workspaces.folder_trees import (
+from agentv.execution.folder_trees import (
     Entries,
     Entry,
     copy_file,
@@ -34,10 +32,12 @@ from agentv.execution.workspaces.folder_trees import (
     remove_tree,
     scan,
 )
+from agentv.execution.processes.process import Command, run_process
+from agentv.execution.processes.tree import finish
 from agentv.execution.workspaces.sources import WITHOUT_GIT_VARIABLES, Source, get_source, in_thread, new_folder
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.protocols import SharedParts
+from agentv.types.provider import ProviderError
 from agentv.types.workspaces import ChangedFile, WorkspaceChanges, WorkspaceConfig
 
 CONTEXT_LINES = 3

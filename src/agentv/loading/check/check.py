@@ -26,10 +26,11 @@ from agentv.loading.files.places import (
 )
 from agentv.loading.files.text import shown
 from agentv.loading.models.reader import Reader, in_order
+from agentv.loading.models.references import fill, redact_problems
 from agentv.loading.models.settings import read_settings
-from agentv.loading.project import find_criteria_file, paths_to_read, read_named_definitions, read_project
+from agentv.loading.project import paths_to_read, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope
-from agentv.loading.suites.references import fill, redact_problems
+from agentv.loading.suites.named_definitions import find_criteria_file, read_named_definitions
 from agentv.loading.suites.settings import setting_path
 from agentv.loading.suites.suites import ParsedSuite, merged_problems, read_suite
 from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target

@@ -25,7 +25,8 @@ from agentv.loading.files.kinds import (
 from agentv.loading.files.places import find_eval_files, find_repository_root, find_targets_file, upward
 from agentv.loading.files.text import decode, read_lines, shown
 from agentv.loading.models.reader import open_yaml
-from agentv.loading.project import config_files, find_criteria_file, paths_to_read
+from agentv.loading.project import config_files, paths_to_read
+from agentv.loading.suites.named_definitions import find_criteria_file
 from agentv.loading.suites.prompts import named_prompt_file
 from agentv.loading.suites.suites import read_suite
 from agentv.registry import Specs

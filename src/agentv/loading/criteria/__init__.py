@@ -1,1 +1,1 @@
-"""Named criteria, and the configuration of the criteria API."""
+"""The configuration of the criteria API."""

@@ -7,24 +7,24 @@ from typing import ClassVar, Literal, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.path_guard import PathGuard, guard_for
 from agentv.loading.files.places import find_repository_root
+from agentv.loading.models.eval_files import Criteria, EvaluatorModel, Evaluators, JsonFields
 from agentv.loading.models.file_model import FileModel
+from agentv.loading.models.gates import StreamGates
 from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.models.settings import settings_type, validate_settings
-from agentv.loading.project import NamedDefinitions, find_criteria_file, read_named_definitions
+from agentv.loading.suites.criteria import named_criteria, read_criteria
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator, warn_of_only_evaluator
-from agentv.loading.suites.gates import StreamGates
-from agentv.loading.suites.models import Criteria, EvaluatorModel, Evaluators, JsonFields
+from agentv.loading.suites.named_definitions import NamedDefinitions, find_criteria_file, read_named_definitions
 from agentv.registry import Registry, Specs
 from agentv.types.bounds import Count, Name, Seconds
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
+from agentv.types.scales import EvaluationCriteria
 
 
 class RunConfigModel(FileModel, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ from agentv.loading.files.json_lines import parse_json
 from agentv.loading.files.kinds import CASE_KEYS
 from agentv.loading.files.text import BYTE_ORDER_MARK, decode, read_bytes, shown
 from agentv.loading.importers.generations import find_generation
+from agentv.loading.models.eval_files import CaseModel
 from agentv.loading.models.reader import Reader, raise_errors
-from agentv.loading.suites.models import CaseModel
 from agentv.loading.suites.suites import read_suite
 from agentv.registry import Specs
 from agentv.types.errors import EvalFileError

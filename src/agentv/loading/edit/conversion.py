@@ -22,8 +22,8 @@ from agentv.loading.files.places import is_file_path, is_folder_path, side_file
 from agentv.loading.files.text import MAX_BYTES, TOO_LARGE, decode, read_bytes, read_lines, shown
 from agentv.loading.importers.agentv_files import AgentvImport, check_readable, problems_of
 from agentv.loading.importers.generations import DIALECT_KEY, find_generation
+from agentv.loading.models.eval_files import SuiteModel
 from agentv.loading.models.reader import Reader, in_order, open_yaml
-from agentv.loading.suites.models import SuiteModel
 from agentv.loading.suites.suites import open_suite
 from agentv.registry import Specs
 from agentv.types.errors import ConfigError, EvalFileError

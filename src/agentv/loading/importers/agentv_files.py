@@ -18,7 +18,7 @@ from agentv.loading.importers.generations import (
     promptfoo_sign,
 )
 from agentv.loading.models.reader import Reader
-from agentv.loading.suites.references import holds_reference
+from agentv.loading.models.references import holds_reference
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem

@@ -11,8 +11,8 @@ from agentv.loading.importers.agentv_workspace import translate_workspace
 from agentv.loading.importers.case_texts import with_variables
 from agentv.loading.importers.generations import CASE_LISTS, DIALECT_KEY, Generation
 from agentv.loading.importers.translation import Entries, NewObject, Report, Rewriter, Sourced, is_list
+from agentv.loading.models.eval_files import CaseExecutionModel, CaseModel, SuiteExecutionModel, SuiteModel
 from agentv.loading.models.reader import Reader
-from agentv.loading.suites.models import CaseExecutionModel, CaseModel, SuiteExecutionModel, SuiteModel
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json, pretty_json
 

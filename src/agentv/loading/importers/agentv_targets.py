@@ -16,7 +16,7 @@ from agentv.loading.importers.generations import (
     settings_names,
 )
 from agentv.loading.importers.translation import Translation
-from agentv.loading.targets.models import TargetModel, TargetsFileModel
+from agentv.loading.models.targets_files import TargetModel, TargetsFileModel
 from agentv.registry import Registry
 from agentv.templating.environment import REFERENCE, is_reference
 from agentv.types.errors import nearest

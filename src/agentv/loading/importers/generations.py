@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
 from agentv.loading.files.kinds import PROMPTFOO_KEYS, PROMPTFOO_NAME
+from agentv.loading.models.eval_files import SuiteModel
 from agentv.loading.models.file_model import Names, names_of
-from agentv.loading.suites.models import SuiteModel
-from agentv.loading.targets.models import TargetModel
+from agentv.loading.models.targets_files import TargetModel
 from agentv.registry import Registry
 from agentv.templating.environment import is_reference
 from agentv.types.errors import PluginError, UnknownNameError

@@ -35,9 +35,9 @@ from agentv.types.messages import Message
 from agentv.types.moments import read_moment, to_utc
 from agentv.types.problems import Problem, Severity
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
-from agentv.types.records.fields import to_ms
 from agentv.types.records.result import CaseResult, Spent, UsageBy
 from agentv.types.records.run import CaseRecord, RunRecord
+from agentv.types.stored import to_ms
 from agentv.types.usage import Usage
 from agentv.version import __version__
 

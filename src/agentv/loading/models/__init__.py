@@ -1,1 +1,1 @@
-"""Models of files: their base class, validation by types, and JSON Schemas."""
+"""Models of the files that people write, and their reader, which reports problems with positions."""

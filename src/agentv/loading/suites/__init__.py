@@ -1,1 +1,1 @@
-"""Eval files: suites, cases, their evaluators and attached files."""
+"""Eval files: suites, cases and the datasets they come from, evaluators, criteria and attached files."""

@@ -253,8 +253,8 @@ class JsonLinesCases(Struct, frozen=True):
             location = Location(self.scope.file, line)
             return make_read_row(read_case(reader, (), self.scope), problems_of(reader), location, values.get("id"))
         if isinstance(values, Mapping):
-            from agentv.loading.datasets.cases import read_row  # noqa: PLC0415 - most lines are cases
             from agentv.loading.datasets.rows import Row  # noqa: PLC0415
+            from agentv.loading.suites.dataset_cases import read_row  # noqa: PLC0415 - most lines are cases
 
             return read_row(Row(line, values, problems=problems, document=document), self.shown, self.rules)
         problem = Problem(self.shown, f"must be an object, but is {kind_of(values)}", line, 1)

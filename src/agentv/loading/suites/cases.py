@@ -7,21 +7,21 @@ from typing import NamedTuple, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.loading.criteria.criteria import read_criteria
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
 from agentv.loading.importers.agentv_files import AgentvImport
-from agentv.loading.models.reader import Reader, in_order
-from agentv.loading.suites.contents import read_content, read_content_of
-from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
-from agentv.loading.suites.models import (
+from agentv.loading.models.eval_files import (
     CaseModel,
     MessageModel,
     TurnModel,
     WorkspaceModel,
     read_grader,
 )
+from agentv.loading.models.reader import Reader, in_order
+from agentv.loading.suites.contents import read_content, read_content_of
+from agentv.loading.suites.criteria import read_criteria
+from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.suites.prompts import SuitePrompt, make_fill
 from agentv.loading.suites.variables import SuiteVariables, Template
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, evaluators_of_turn
@@ -38,11 +38,11 @@ from agentv.types.cases import (
     RubricItem,
     TurnRules,
 )
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Content, Message
 from agentv.types.problems import Problem, Severity
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.workspaces import local_repository, unfetched_submodules, written_path
 
 

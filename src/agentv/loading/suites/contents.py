@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
+from agentv.loading.models.eval_files import MessageModel, PartModel
 from agentv.loading.models.reader import Reader, kind_of
-from agentv.loading.suites.models import MessageModel, PartModel
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Content, FilePart, Part, TextPart
 

@@ -9,10 +9,10 @@ from typing import cast
 import msgspec
 from msgspec import Struct, field
 
-from agentv.loading.criteria.criteria import NamedCriteria
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import PathGuard
 from agentv.loading.models.core_schema import reader_of
+from agentv.loading.models.eval_files import SINGLE_FORM_KEYS, EvaluatorModel, SingleFormModel
 from agentv.loading.models.file_model import names_of
 from agentv.loading.models.reader import Reader
 from agentv.loading.models.settings import (
@@ -25,7 +25,7 @@ from agentv.loading.models.settings import (
     validate_settings,
     wrong_settings,
 )
-from agentv.loading.suites.models import SINGLE_FORM_KEYS, EvaluatorModel, SingleFormModel
+from agentv.loading.suites.criteria import NamedCriteria
 from agentv.loading.suites.variables import texts_in
 from agentv.registry import Registry, Spec
 from agentv.scoring.results.sources import parse_source

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
+from agentv.loading.models.eval_files import MessageModel, PromptModel
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.loading.suites.contents import read_content
-from agentv.loading.suites.models import MessageModel, PromptModel
 from agentv.templating.case_variables import Fault, as_text, fill_text
 from agentv.types.cases import PromptMessages
 from agentv.types.json_value import JsonObject

@@ -3,8 +3,8 @@
 from msgspec.structs import asdict
 
 from agentv.loading.files.documents import JsonPath, child
+from agentv.loading.models.eval_files import SuiteExecutionModel, SuiteModel
 from agentv.loading.models.reader import Reader
-from agentv.loading.suites.models import SuiteExecutionModel, SuiteModel
 from agentv.types.json_value import JsonValue
 
 _EXECUTION = "execution"

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.loading.criteria.criteria import named_criteria, read_criteria
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import Document, JsonPath, shown_path
 from agentv.loading.files.dotenv import load_env
@@ -34,8 +33,15 @@ from agentv.loading.importers.agentv_files import (
     problems_of,
     start_import,
 )
+from agentv.loading.models.eval_files import (
+    SINGLE_FORM_KEYS,
+    DatasetModel,
+    SuiteModel,
+    read_grader,
+    warned_once,
+)
 from agentv.loading.models.reader import Reader, kind_of, open_yaml, raise_errors
-from agentv.loading.project import ProjectConfig, find_criteria_file, read_named_definitions, read_project
+from agentv.loading.project import ProjectConfig, read_project
 from agentv.loading.suites.case_sources import (
     JoinedCases,
     JsonLinesCases,
@@ -52,14 +58,9 @@ from agentv.loading.suites.cases import (
     found_cases,
     read_case,
 )
+from agentv.loading.suites.criteria import named_criteria, read_criteria
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
-from agentv.loading.suites.models import (
-    SINGLE_FORM_KEYS,
-    DatasetModel,
-    SuiteModel,
-    read_grader,
-    warned_once,
-)
+from agentv.loading.suites.named_definitions import find_criteria_file, read_named_definitions
 from agentv.loading.suites.prompts import read_prompts
 from agentv.loading.suites.settings import check_places, setting_path, suite_settings
 from agentv.loading.suites.variables import (
@@ -82,10 +83,10 @@ from agentv.types.cases import (
     ListedCases,
     Location,
 )
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import AgentvError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import TargetConfig, name_of_target
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ class CasesReader(Struct):
 
     def _read_rows(self, rows: "RowFile", rules: RowRules) -> None:
         """Add rows as a source of cases, after checking the first 1,000, or all rows of a JSON or YAML file."""
-        from agentv.loading.datasets.cases import check_rows  # noqa: PLC0415 - few suites have datasets
+        from agentv.loading.suites.dataset_cases import check_rows  # noqa: PLC0415 - few suites have datasets
 
         try:
             cases, read = check_rows(rows, rules, most=CASES_CHECKED_AHEAD)

@@ -18,9 +18,9 @@ from agentv.loading.importers.generations import is_agentv_targets
 from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.file_model import names_of
 from agentv.loading.models.reader import Reader, in_order, open_yaml, raise_errors
+from agentv.loading.models.references import ReferenceReader, fill, holds_reference, read_converting, redact_problems
 from agentv.loading.models.settings import settings_type
-from agentv.loading.suites.references import ReferenceReader, fill, holds_reference, read_converting, redact_problems
-from agentv.loading.targets.models import TargetModel, TargetsFileModel, UseTargetModel
+from agentv.loading.models.targets_files import TargetModel, TargetsFileModel, UseTargetModel
 from agentv.registry import Registry, Spec, Specs, names_model
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.templating.secrets import looks_secret

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, TypeGuard
 import msgspec
 from msgspec import Struct, field
 
-from agentv.types.criteria.evaluation_input import moment_of
+from agentv.types.evaluation_input import moment_of
 from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 
 Form: TypeAlias = Literal["own", "recorded", "mapped"]

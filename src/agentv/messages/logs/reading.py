@@ -26,8 +26,8 @@ from agentv.messages.shapes.langchain import TYPES, fields_of
 from agentv.messages.shapes.reading import read_answer, read_messages
 from agentv.messages.shapes.responses import is_item
 from agentv.messages.shapes.usages import read_usage
-from agentv.types.criteria.evaluation_input import EvaluationInput, milliseconds_of
 from agentv.types.errors import MessageError, nearest
+from agentv.types.evaluation_input import EvaluationInput, milliseconds_of
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue, listed_keys, snake_case
 from agentv.types.messages import Message

@@ -9,7 +9,7 @@ from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Content, DataPart, Message, Part, Role, TextPart, ToolCall
 from agentv.types.messages_json import compact_json
-from agentv.types.records.fields import known_duration
+from agentv.types.stored import known_duration
 
 WrittenRole: TypeAlias = Literal["system", "user", "assistant", "tool", "developer", "function", "data"]
 """The roles that a message may have as written, by us or by another program."""

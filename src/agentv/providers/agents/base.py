@@ -15,9 +15,9 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agentv.execution.cancelled_calls import attach_call
+from agentv.execution.folder_trees import remove_tree
 from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.processes.process import Command, Outcome, run_process
-from agentv.execution.workspaces.folder_trees import remove_tree
 from agentv.providers.agents.commands import describe_exit, start_failure
 from agentv.providers.agents.steps import (
     Failed,
@@ -31,11 +31,10 @@ from agentv.providers.agents.steps import (
     whole_text,
 )
 from agentv.templating.secrets import SecretRedactor, secret_values
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 LogFormat: TypeAlias = Literal["summary", "json"]

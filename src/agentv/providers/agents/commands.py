@@ -11,11 +11,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES, Command, Outcome, run_process
-from agentv.providers.local.cli_settings import CommandHealthcheck, HttpHealthcheck
+from agentv.providers.healthchecks import CommandHealthcheck, HttpHealthcheck
 from agentv.templating.command import FilledCommand, parse_command
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.protocols import SharedParts
+from agentv.types.provider import ProviderError
 from agentv.types.targets import ResolvedTarget
 
 _OUT_OF_RESOURCES = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC}

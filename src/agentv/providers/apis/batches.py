@@ -21,11 +21,10 @@ from agentv.providers.apis.http import (
 from agentv.providers.apis.model_provider import ModelProvider, to_message, to_response
 from agentv.providers.apis.responses import count, member, objects, parse_object, text_or_none, wrong_shape
 from agentv.providers.apis.transport import send, utc_now
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import BatchState, BatchTicket, ProviderRequest, ProviderResponse
+from agentv.types.provider import BatchState, BatchTicket, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 Send: TypeAlias = Callable[[HttpRequest], Awaitable[HttpResponse]]

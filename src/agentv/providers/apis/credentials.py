@@ -10,8 +10,9 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from agentv.execution.threads import AbandonedError, call_in_thread
-from agentv.types.errors import MissingExtraError, ProviderError
+from agentv.types.errors import MissingExtraError
 from agentv.types.failures import Failure
+from agentv.types.provider import ProviderError
 
 AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
 GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"

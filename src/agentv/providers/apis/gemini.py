@@ -23,13 +23,13 @@ from agentv.providers.apis.responses import (
     wrong_shape,
 )
 from agentv.providers.apis.streamed_response import items_of_first_answer, text_in
-from agentv.types.errors import ProviderError, TargetError
+from agentv.types.errors import TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import EmbeddingResponse
+from agentv.types.provider import EmbeddingResponse, ProviderError
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
 

@@ -25,13 +25,12 @@ from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
 from agentv.providers.apis.streamed_response import StreamedResponse
 from agentv.providers.apis.transport import Listener, send
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse, last_answer
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse, last_answer
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, total_usage
 

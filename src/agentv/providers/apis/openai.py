@@ -15,11 +15,11 @@ from agentv.providers.apis.model_settings import DIMENSIONS_HELP, ModelSettings,
 from agentv.providers.apis.openai_chat import ChatDialogue
 from agentv.providers.apis.responses import content_filter_error, member, objects, text_or_none, usage_of, wrong_shape
 from agentv.providers.apis.streamed_response import text_in
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import ToolCall
 from agentv.types.protocols import ProviderTools
+from agentv.types.provider import ProviderError
 from agentv.types.targets import ResolvedTarget
 
 OPENAI_URL = "https://api.openai.com/v1"

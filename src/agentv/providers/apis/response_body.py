@@ -3,8 +3,8 @@
 import zlib
 from collections.abc import Iterator
 
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.provider import ProviderError
 
 MAX_BODY_BYTES = 10 * 2**20
 MAX_STREAM_BYTES = 10 * MAX_BODY_BYTES

@@ -20,12 +20,12 @@ from agentv.messages.shapes.objects import plain_items, plain_json
 from agentv.messages.shapes.reading import read_messages
 from agentv.messages.shapes.results import is_ai_sdk_result, read_result
 from agentv.messages.shapes.usages import read_usage, usage_of_messages
-from agentv.types.errors import MessageError, ProviderError, nearest
+from agentv.types.errors import MessageError, nearest
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, content_text, trace_from_json
-from agentv.types.provider import TRACE_NOTE, ProviderResponse, last_answer
+from agentv.types.provider import TRACE_NOTE, ProviderError, ProviderResponse, last_answer
 from agentv.types.usage import COST_NOTE, MAX_COST_USD, NO_COUNT, Usage, known_cost, read_count
 
 _SCALAR_TYPES: Mapping[str, tuple[type, ...]] = {

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from agentv.providers.apis.http import kind_of_status, retry_delay_s, status_of_error
 from agentv.providers.apis.responses import json_type, member, objects, text_or_none, wrong_shape
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
+from agentv.types.provider import ProviderError
 
 MAX_EVENT_BYTES = 10 * 2**20
 _LINE_END = re.compile(rb"\r\n|\n|\r")

@@ -21,16 +21,15 @@ from typing import Annotated, TypeAlias, cast
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from agentv.execution.folder_trees import open_beneath
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES, Launched, launch
-from agentv.execution.workspaces.folder_trees import open_beneath
 from agentv.providers.agents.base import build_agent_prompt
 from agentv.providers.agents.commands import decode, too_large
 from agentv.providers.apis.responses import objects
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import Clock, ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 FOLDER_LOCK = "subagent.lock"

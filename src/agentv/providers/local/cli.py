@@ -14,18 +14,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.execution.cancelled_calls import attach_call
+from agentv.execution.folder_trees import remove_tree
 from agentv.execution.processes.left_behind import PREFIX, temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES
-from agentv.execution.workspaces.folder_trees import remove_tree
 from agentv.providers.agents.commands import decode, read_output_file, run_command, run_healthcheck
 from agentv.providers.apis.responses import ACCEPTED_KEYS, parse_answer, parse_known, parse_named, parse_output
 from agentv.providers.local.cli_settings import CliSettings
 from agentv.templating.command import FilledCommand, parse_command, parse_files_format
-from agentv.types.errors import ProviderError, TemplateError
+from agentv.types.errors import TemplateError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S, ResolvedTarget
 
 _MAX_PROBLEMS_LISTED = 20

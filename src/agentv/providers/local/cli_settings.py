@@ -1,59 +1,15 @@
-"""The settings of commands and healthchecks.
+"""The settings of commands.
 
 The code that starts processes is in other files, so that reading a targets file does not import it.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from agentv.providers.healthchecks import Healthcheck
 from agentv.templating.command import parse_command, parse_files_format
-
-
-class HttpHealthcheck(Struct, frozen=True):
-    """Passes if the URL responds with a status of 2xx."""
-
-    type: Literal["http"]
-    url: str
-    timeout_seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        """Reject an invalid URL or timeout."""
-        if not self.url.startswith(("http://", "https://")):
-            raise ValueError("url must start with http:// or https://")
-        _check_timeout(self.timeout_seconds)
-
-
-class CommandHealthcheck(Struct, frozen=True):
-    """Passes if the command, which has no placeholders, exits with 0. `cwd` is relative to the eval file's folder."""
-
-    type: Literal["command"]
-    command_template: str
-    cwd: str | None = None
-    timeout_seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        """Reject an invalid command or timeout."""
-        parse_command(self.command_template, supported=(), called="command_template")
-        _check_timeout(self.timeout_seconds)
-
-
-Healthcheck: TypeAlias = Annotated[
-    HttpHealthcheck | CommandHealthcheck | None,
-    Meta(
-        description=(
-            "Check before the first case: {type: http, url, timeout_seconds} or "
-            "{type: command, command_template, cwd, timeout_seconds}."
-        )
-    ),
-]
-"""The setting `healthcheck` of a command or a web service."""
-
-
-def _check_timeout(timeout_s: float | None) -> None:
-    if timeout_s is not None and timeout_s <= 0:
-        raise ValueError("timeout_seconds must be more than 0")
 
 
 class CliSettings(Struct, frozen=True):

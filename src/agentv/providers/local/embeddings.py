@@ -10,10 +10,10 @@ from msgspec import Meta, Struct
 
 from agentv.execution.forks import ProcessLock
 from agentv.execution.threads import AbandonedError, call_in_thread
-from agentv.types.errors import MissingExtraError, PluginError, ProviderError
+from agentv.types.errors import MissingExtraError, PluginError
 from agentv.types.failures import Failure
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import EmbeddingRequest, EmbeddingResponse, ProviderRequest, ProviderResponse
+from agentv.types.provider import EmbeddingRequest, EmbeddingResponse, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from agentv.providers.apis.responses import (
 )
 from agentv.providers.apis.streamed_response import StreamedResponse
 from agentv.providers.apis.transport import send
-from agentv.providers.local.cli_settings import Healthcheck
+from agentv.providers.healthchecks import Healthcheck
 from agentv.providers.local.http_template import (
     JSON,
     AnswerPath,
@@ -34,13 +34,13 @@ from agentv.providers.local.http_template import (
     parse_url,
     value_of,
 )
-from agentv.types.errors import MessageError, ProviderError
+from agentv.types.errors import MessageError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse, last_answer
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse, last_answer
 from agentv.types.targets import ResolvedTarget
 
 

@@ -14,12 +14,11 @@ from msgspec import Struct
 
 from agentv.providers.apis.dialogue import build_prompt
 from agentv.templating.variables import fill, variable_names
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import ChatMessage
 from agentv.types.messages_json import compact_json
-from agentv.types.provider import ProviderRequest
+from agentv.types.provider import ProviderError, ProviderRequest
 
 REQUEST_VARIABLES = (
     "question",

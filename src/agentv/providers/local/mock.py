@@ -8,12 +8,11 @@ from typing import Annotated, cast
 from msgspec import Meta, Struct
 
 from agentv.messages.shapes.reading import read_messages
-from agentv.types.errors import ProviderError
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse, last_answer
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse, last_answer
 from agentv.types.targets import ResolvedTarget
 
 _RETRYABLE: tuple[FailureKind, ...] = ("rate_limited", "server_error", "transport")

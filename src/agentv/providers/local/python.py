@@ -10,12 +10,12 @@ from typing import Annotated, Any, TypeAlias, cast
 from msgspec import Meta, Struct
 
 from agentv.execution.user_code import DeadlineError, call_user_code, described, load_object
-from agentv.types.errors import MessageError, PluginError, ProviderError
+from agentv.types.errors import MessageError, PluginError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest, ProviderResponse
+from agentv.types.provider import GUIDELINES_HEADING, ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 _MakeArguments: TypeAlias = Callable[[ProviderRequest], tuple[tuple[object, ...], Mapping[str, object]]]

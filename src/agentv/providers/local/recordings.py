@@ -13,12 +13,12 @@ from agentv.messages.logs.mapping import LogMap
 from agentv.messages.logs.reading import TraceStep, is_export, read_log_id, read_logged
 from agentv.messages.shapes.usages import read_usage
 from agentv.providers.apis.responses import check_agreement, parse_answer, with_messages
-from agentv.types.criteria.evaluation_input import output_messages
-from agentv.types.errors import EvalFileError, MessageError, ProviderError
+from agentv.types.errors import EvalFileError, MessageError
+from agentv.types.evaluation_input import output_messages
 from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, trace_from_json
-from agentv.types.provider import ProviderResponse, last_answer
+from agentv.types.provider import ProviderError, ProviderResponse, last_answer
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OWN_KEYS = frozenset(

@@ -23,13 +23,13 @@ from agentv.providers.local.recordings import (
     parse_recorded,
     recorded_turn,
 )
-from agentv.types.errors import ConfigError, MissingExtraError, ProviderError, StorageError, TargetError
+from agentv.types.errors import ConfigError, MissingExtraError, StorageError, TargetError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import content_text
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse, last_answer
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse, last_answer
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage, read_count, total_usage
 

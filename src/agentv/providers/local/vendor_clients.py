@@ -12,10 +12,9 @@ from agentv.providers.apis.dialogue import Dialogue, open_conversation
 from agentv.providers.apis.http import HttpResponse, status_failure
 from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S
 
 _HELD_BY_CLIENT = "held by the client"

@@ -36,9 +36,9 @@ from agentv.providers.protocols.a2a_addresses import check_reachable, host_of, i
 from agentv.providers.protocols.a2a_responses import A2aResponse
 from agentv.providers.protocols.a2a_settings import A2aSettings
 from agentv.providers.protocols.bounded_http import ACCEPT_ENCODING, BoundedBody, check_reply, json_rpc_id
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.provider import ProviderError
 from agentv.version import __version__
 
 # The SDK logs errors that become failures; without a handler, logging prints them to standard error.

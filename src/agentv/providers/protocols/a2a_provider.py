@@ -11,11 +11,11 @@ from agentv.execution.processes.tree import finish
 from agentv.providers.apis.dialogue import build_prompt
 from agentv.providers.protocols.a2a_responses import A2aResponse
 from agentv.providers.protocols.a2a_settings import A2aSettings
-from agentv.types.errors import MissingExtraError, ProviderError
+from agentv.types.errors import MissingExtraError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, TraceEvent
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import USAGE_NOTE, total_usage
 

@@ -9,12 +9,11 @@ from itertools import groupby
 from agentv.messages.shapes.usages import read_usage
 from agentv.providers.apis.responses import notes_on_cost, parse_cost
 from agentv.providers.apis.streamed_response import MAX_TEXT
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import DataPart, Message, Part, TextPart, TraceEvent, TraceEventType
 from agentv.types.messages_json import compact_json
-from agentv.types.provider import ProviderResponse
+from agentv.types.provider import ProviderError, ProviderResponse
 from agentv.types.usage import Usage
 
 STOPPED_STATES = frozenset({"completed", "failed", "canceled", "rejected", "input-required", "auth-required"})

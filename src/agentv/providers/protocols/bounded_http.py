@@ -8,9 +8,9 @@ import msgspec
 from agentv.providers.apis.http import is_event_stream
 from agentv.providers.apis.response_body import MAX_BODY_BYTES, MAX_STREAM_BYTES, ResponseBody
 from agentv.providers.apis.streamed_response import EventReader
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.provider import ProviderError
 
 ACCEPT_ENCODING = {"Accept-Encoding": "gzip, deflate"}
 """The encodings that a BoundedBody decompresses."""

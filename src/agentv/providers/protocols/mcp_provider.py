@@ -20,13 +20,13 @@ from agentv.providers.apis.response_body import MAX_BODY_BYTES
 from agentv.providers.local.http_template import value_of
 from agentv.providers.protocols.mcp_schemas import checked, json_type
 from agentv.providers.protocols.mcp_settings import McpSettings
-from agentv.types.errors import MissingExtraError, ProviderError, nearest
+from agentv.types.errors import MissingExtraError, nearest
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import DataPart, Message, Part, TextPart, ToolCall
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
-from agentv.types.provider import ProviderRequest, ProviderResponse
+from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
 
 MAX_QUOTED = 2_000

@@ -12,11 +12,12 @@ from typing import cast
 
 from agentv.execution.backends.workers import WorkerPool
 from agentv.scoring.text.json_schema import make_schema_check
-from agentv.types.errors import EvaluatorError, ProviderError
+from agentv.types.errors import EvaluatorError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import SharedParts
+from agentv.types.provider import ProviderError
 
 MAX_MEMORY_BYTES = 2**30
 _MAX_VIOLATIONS = 3

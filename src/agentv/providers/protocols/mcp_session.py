@@ -36,9 +36,9 @@ from agentv.providers.apis.response_body import MAX_BODY_BYTES
 from agentv.providers.apis.streamed_response import MAX_EVENT_BYTES
 from agentv.providers.protocols.bounded_http import ACCEPT_ENCODING, BoundedBody, check_reply, check_values, json_rpc_id
 from agentv.providers.protocols.mcp_settings import McpSettings
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonValue
+from agentv.types.provider import ProviderError
 from agentv.version import __version__
 
 _STDERR_TAIL = 2_000

@@ -6,9 +6,9 @@ from agentv.reports.compare.words import FindReasons
 from agentv.scoring.comparison.circumstances import find_circumstances
 from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, finding_text
 from agentv.scoring.comparison.measured import MeasureDifference
-from agentv.scoring.comparison.sides import CaseName, Side
+from agentv.scoring.comparison.sides import Side
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.results import RunVerdict, gate_to_json
+from agentv.types.results import CaseName, RunVerdict, gate_to_json
 
 COMPARE_SCHEMA = "agentv-compare-1"
 

@@ -18,11 +18,11 @@ from agentv.reports.text.amounts import (
 from agentv.reports.text.printable import one_line
 from agentv.scoring.comparison.compare import CaseDifference, Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
-from agentv.scoring.comparison.sides import COST, LATENCY, PASSED, SCORE, TOKENS, CaseName, Side, evaluator_of
+from agentv.scoring.comparison.sides import COST, LATENCY, PASSED, SCORE, TOKENS, Side, evaluator_of
 from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.statistics.power import MIN_CASES
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RunVerdict
+from agentv.types.results import CaseName, RunVerdict
 from agentv.types.summaries import LEVEL
 
 HEAD = ("", "before", "after", "difference", "95 % CI", "p", "cases")

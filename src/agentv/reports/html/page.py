@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from agentv.reports.html.parts import asset, page_head, row_element, scrolled_table
-from agentv.reports.run.chosen_rows import WORST_FIRST, ChosenRows, choose_rows, shortened
+from agentv.reports.run.chosen_rows import WORST_FIRST, ChosenRows, choose_rows
 from agentv.reports.run.end_table import group_table_rows
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
@@ -33,15 +33,15 @@ from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_score
 from agentv.reports.run.side_by_side import CaseAnswers, cases_of, reason_of
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.amounts import count_text, took_text
+from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Html, element, join, verbatim
 from agentv.reports.text.signs import STATES_OF_GATES, UNICODE
-from agentv.scoring.comparison.sides import CaseName
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
 from agentv.types.records.run import RunRecord
-from agentv.types.results import GateCase, GateResult, GateState, RunReport
+from agentv.types.results import CaseName, GateCase, GateResult, GateState, RunReport
 from agentv.types.summaries import BaselineSummary, CellSummary, MatrixSummary, TargetSummary
 
 _GATE_TONES: Mapping[GateState, str] = {

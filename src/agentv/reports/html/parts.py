@@ -8,11 +8,11 @@ from importlib import resources
 
 from msgspec.structs import replace
 
-from agentv.reports.run.chosen_rows import shortened
 from agentv.reports.run.figures import usage_text
 from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
 from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
+from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Child, Html, element, join, verbatim
 from agentv.reports.text.signs import UNICODE
 from agentv.scoring.results.aggregation import TURN, row_state

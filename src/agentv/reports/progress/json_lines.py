@@ -1,10 +1,9 @@
 """Progress as JSON lines: one event per line, for programs that monitor a run."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TextIO, TypeAlias, assert_never
+from typing import TextIO, assert_never
 
-from agentv.reports.run.report_json import report_to_json
+from agentv.reports.run.report_json import ToRecord, report_to_json
 from agentv.reports.text.printable import printable_json
 from agentv.types.events import (
     AnswerArrived,
@@ -23,14 +22,10 @@ from agentv.types.events import (
     RunStarted,
     RunStopping,
 )
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import compact_json
-from agentv.types.records.result import CaseResult
 
 DISPLAY_SCHEMA = "agentv-display-1"
-
-ToRecord: TypeAlias = Callable[[CaseResult], Mapping[str, JsonValue]]
-"""Converts a result to its export record; in practice `export_record` of `agentv.storage`, passed in by the CLI."""
 
 
 class JsonLines:

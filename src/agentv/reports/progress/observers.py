@@ -10,7 +10,7 @@ from agentv.types.events import Observer, RunEvent, RunNote
 from agentv.types.protocols import Clock
 
 if TYPE_CHECKING:
-    from agentv.reports.progress.json_lines import ToRecord
+    from agentv.reports.run.report_json import ToRecord
 
 
 DISPLAYS = ("auto", "live", "plain", "json", "none")

@@ -1,4 +1,4 @@
-"""Select the results, and the parts of a long text, that a report shows when it cannot show all."""
+"""Select the results that a report shows when it cannot show all."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,8 +10,6 @@ from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
 
 WORST_FIRST: tuple[RowState, ...] = ("fail", "error", "borderline", "pass", "skipped")
-MAX_TEXT_CHARS = 20_000
-_MAX_END_CHARS = 2_000
 
 
 class ChosenRows(Struct, frozen=True):
@@ -45,12 +43,3 @@ def choose_rows(rows: Iterable[CaseResult], *, max_rows: int) -> ChosenRows:
         if len(chosen[state]) < max_rows:
             chosen[state].append(row)
     return ChosenRows(tuple([row for state in WORST_FIRST for row in chosen[state]][:max_rows]), totals)
-
-
-def shortened(text: str, *, max_chars: int = MAX_TEXT_CHARS) -> str:
-    """Return a text of at most about `max_chars` characters; the middle of a longer text is omitted."""
-    if len(text) <= max_chars:
-        return text
-    end = min(_MAX_END_CHARS, max_chars // 4)
-    left_out = len(text) - max_chars
-    return f"{text[: max_chars - end]}\n[… {left_out:,} characters omitted …]\n{text[-end:]}"

@@ -5,8 +5,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from agentv.reports.progress.json_lines import ToRecord
-from agentv.reports.run.report_json import report_text
+from agentv.reports.run.report_json import ToRecord, report_text
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.yaml_text import yaml_item
 from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent

@@ -7,11 +7,10 @@ from typing import TypeAlias
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, error_command, row_reason, row_score
 from agentv.reports.text.amounts import count_text, score_text
 from agentv.reports.text.printable import one_line
-from agentv.scoring.comparison.sides import CaseName
 from agentv.scoring.gates.failing_cases import case_name
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.result import CaseResult
-from agentv.types.results import GateCase, GateResult, RunReport
+from agentv.types.results import CaseName, GateCase, GateResult, RunReport
 
 _MAX_COMMAND_CHARS = 500
 NOT_IN_FILE = "its answer is not in the file"

@@ -1,6 +1,7 @@
 """The report of a run as JSON, as written by `-o x.json` and at the end of `--display json`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from msgspec.structs import asdict
 
@@ -23,6 +24,9 @@ from agentv.types.summaries import (
 )
 
 REPORT_SCHEMA = "agentv-report-1"
+
+ToRecord: TypeAlias = Callable[[CaseResult], Mapping[str, JsonValue]]
+"""Converts a result to its export record; in practice `export_record` of `agentv.storage`, passed in by the CLI."""
 
 
 def report_to_json(report: RunReport) -> JsonObject:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from agentv.reports.run.chosen_rows import shortened
+from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.printable import one_line, printable
 
 _MAX_ATTRIBUTE_CHARS = 1_000

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.scoring.comparison.sides import PASSED, CaseName, Side, align
+from agentv.scoring.comparison.sides import PASSED, Side, align
 from agentv.scoring.gates.confirmed import is_confirmed, is_suspected
 from agentv.scoring.gates.failing_cases import case_name
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.result import CaseResult
+from agentv.types.results import CaseName
 
 
 class Suspect(Struct, frozen=True):

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 from agentv.scoring.comparison.compare import Comparison
-from agentv.scoring.comparison.sides import SCORE, CaseName
+from agentv.scoring.comparison.sides import SCORE
 from agentv.scoring.gates import gates
 from agentv.scoring.gates.failing_cases import MAX_GATE_CASES, ListedCase, ListedCases
 from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.types.results import CaseName
 
 
 def fallen_cases(

@@ -12,7 +12,7 @@ from agentv.scoring.results.aggregation import row_state
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RowState
+from agentv.types.results import CaseName, RowState
 from agentv.types.usage import Usage
 
 SCORE, PASSED = "score", "pass"
@@ -87,18 +87,6 @@ def scored_row(result: CaseResult) -> ScoredRow:
     if state not in ("error", "skipped"):
         measures |= {name: value for name, value in spending.items() if value is not None}
     return ScoredRow(result.slot, state, measures, session=result.session)
-
-
-class CaseName(NamedTuple):
-    """The unit of pairing: a case of a suite with a target, and with a prompt if the suite has prompts.
-
-    A `Side` calls each such unit a case.
-    """
-
-    suite: str
-    eval_id: str
-    target: str
-    prompt: str | None = None
 
 
 class _Column(Struct):

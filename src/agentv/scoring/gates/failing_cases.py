@@ -7,7 +7,6 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.scoring.comparison.sides import CaseName
 from agentv.scoring.counting.row_kinds import evaluator_state
 from agentv.scoring.counting.tallies import JUDGED_STATES
 from agentv.scoring.gates.gates import Gate
@@ -16,7 +15,7 @@ from agentv.scoring.keys.identity import DigestMap, DigestSet
 from agentv.scoring.results.aggregation import reaches, row_state
 from agentv.types.evaluation import verdict_of
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RowState
+from agentv.types.results import CaseName, RowState
 
 MAX_GATE_CASES = 10
 """The number of cases that a failed gate names."""

@@ -27,11 +27,11 @@ from agentv.scoring.results.completion import place_result, score_of_results
 from agentv.scoring.results.criteria import UNBOUNDED_ADVICE, denormalize, failed_result
 from agentv.scoring.results.folding import Vote, combine, spread
 from agentv.scoring.results.unit_scores import unit_score
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.scales import EvaluationCriteria
 
 MAX_LINES = 4
 """The maximum number of hits, and of misses, that a judge may name."""

@@ -8,13 +8,13 @@ from msgspec import Struct, field
 
 from agentv.scoring.counting.row_kinds import evaluator_state
 from agentv.scoring.results.criteria import normalize
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
 from agentv.types.evaluation import EvaluatorResult, verdict_of
 from agentv.types.problems import Problem
 from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.label import Feedback, HumanScore, Label
 from agentv.types.records.result import CaseResult
+from agentv.types.scales import EvaluationCriteria
 
 READABLE_FORMS = "a number from 0 to 1, 4/5, 85 %, yes, no, pass, fail, true or false"
 """The forms in which a label of a criterion without a definition can be read."""

@@ -13,9 +13,9 @@ from agentv.scoring.judges.labels import LabelledAnswer, label_value
 from agentv.scoring.statistics.distributions import t_quantile
 from agentv.scoring.statistics.intervals import effective_n, rate_interval
 from agentv.scoring.statistics.moments import ClusterMoments
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.label import Label as HumanLabel
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.summaries import LEVEL, Confusion, Interval, IntervalMethod, MeasuredRate
 
 _ROUNDING = 1e-9

@@ -19,11 +19,11 @@ import msgspec
 from msgspec import Struct, structs
 
 from agentv.types.cases import CaseTurn, EvalCase, EvaluatorConfig, EvaluatorLike, RubricItem, TurnRules
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
 from agentv.types.messages_json import content_to_json, message_to_json
 from agentv.types.records.run import CaseRecord
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget
 
 KEY_PREFIX = "v1:"

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult, Verdict, verdict_of
 from agentv.types.json_value import JsonValue
-from agentv.types.records.fields import TOLERANCE
 from agentv.types.records.result import CaseResult, RowStatus
 from agentv.types.results import RowState
+from agentv.types.stored import TOLERANCE
 from agentv.types.usage import Usage, total_usage
 
 _FULL_SCORE = 1.0 - TOLERANCE

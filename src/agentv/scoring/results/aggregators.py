@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from agentv.scoring.results.aggregation import first_failed, is_requirement_met, result_verdict, weighted_mean
 from agentv.scoring.results.criteria import criterion_named, failed_result
 from agentv.types.cases import TurnAggregate
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.evaluation import EvaluationResult, EvaluationScore, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.scales import EvaluationCriteria
 
 
 def weigh(results: Sequence[EvaluatorResult], weights: Mapping[str, float]) -> tuple[EvaluatorResult, ...]:

@@ -26,7 +26,6 @@ from agentv.scoring.results.criteria import (
     weights_of,
 )
 from agentv.scoring.results.unit_scores import unit_score
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvaluatorError
 from agentv.types.evaluation import (
     VERDICTS,
@@ -36,7 +35,8 @@ from agentv.types.evaluation import (
 )
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.records.fields import TOLERANCE
+from agentv.types.scales import EvaluationCriteria
+from agentv.types.stored import TOLERANCE
 from agentv.types.structs import struct_fields
 from agentv.types.usage import Usage, known_cost, known_usage
 

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from agentv.scoring.results.aggregation import case_verdict, weighted_mean, zeroing_evaluators
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.criteria.scales import NAMED_SCALES, EvaluationCriteria, EvaluationScale
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Verdict
 from agentv.types.json_value import JsonObject
+from agentv.types.scales import NAMED_SCALES, EvaluationCriteria, EvaluationScale
 
 _TRUE_WORDS = frozenset({"true", "pass", "yes", "1"})
 _FALSE_WORDS = frozenset({"false", "fail", "no", "0"})

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from agentv.types.failures import Failure
-from agentv.types.records.fields import TOLERANCE
+from agentv.types.stored import TOLERANCE
 
 LOWEST_CLAMPED, HIGHEST_CLAMPED = -0.5, 1.5
 """The bounds within which a number outside 0..1 is clamped; a number further out was given on another scale."""

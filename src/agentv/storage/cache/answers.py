@@ -24,7 +24,7 @@ from agentv.storage.records.narrow import (
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, messages_to_json, trace_from_json, trace_to_json
 from agentv.types.provider import CachedFrom, ProviderResponse
-from agentv.types.records.fields import rounded_ms
+from agentv.types.stored import rounded_ms
 
 CACHED_SCHEMA = "agentv-cached-answer-1"
 ANSWERS_FOLDER = "cache/answers"

@@ -18,8 +18,8 @@ from agentv.storage.files.object_store import joined
 from agentv.storage.records.decode import check_schema
 from agentv.storage.records.json_line import encode, reason
 from agentv.types.errors import StorageError
-from agentv.types.records.fields import SEGMENT_SCHEMA, SEGMENTS_SCHEMA
 from agentv.types.records.segment import SegmentRecord, SegmentsRecord
+from agentv.types.stored import SEGMENT_SCHEMA, SEGMENTS_SCHEMA
 
 SEGMENTS_FILE = "segments.jsonl"
 

@@ -16,8 +16,8 @@ from agentv.storage.records.json_line import decode, decode_value, encode
 from agentv.storage.records.narrow import Subset
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
-from agentv.types.records.fields import RESULT_SCHEMA, StoredGeneration, known_duration
 from agentv.types.records.result import CaseResult
+from agentv.types.stored import RESULT_SCHEMA, StoredGeneration, known_duration
 from agentv.types.usage import known_cost
 
 Key = TypeVar("Key", bound=Hashable)

@@ -13,7 +13,7 @@ from agentv.execution.threads import call_in_thread
 from agentv.storage.files.line_file import plain_lines
 from agentv.storage.judgements.configurations import split_configuration, with_configuration
 from agentv.storage.records.json_line import decode, encode
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
+from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import EvalFileError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 

@@ -15,7 +15,7 @@ from agentv.storage.postgres.migrations import check_version
 from agentv.storage.records.json_line import encode
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.templating.store_url import StoreUrl, parse_store_url
-from agentv.types.criteria.aggregated_result import AggregatedEvaluationResult
+from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import ConfigError, TemplateError
 from agentv.types.json_value import JsonObject
 from agentv.types.structs import repr_without

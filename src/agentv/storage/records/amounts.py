@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from agentv.types.json_value import JsonObject
-from agentv.types.records.fields import known_duration
+from agentv.types.stored import known_duration
 from agentv.types.usage import MAX_TOKENS, Usage, known_cost, read_count
 
 _COSTS = ("cost_usd", "billed_usd")

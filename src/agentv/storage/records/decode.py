@@ -16,7 +16,10 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import DataPart, FilePart, Message, Part
 from agentv.types.messages_json import messages_from_json
 from agentv.types.records.answer import Answer
-from agentv.types.records.fields import (
+from agentv.types.records.label import Label
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
+from agentv.types.stored import (
     ANSWER_SCHEMA,
     CASE_SCHEMA,
     EVENT_SCHEMA,
@@ -24,9 +27,6 @@ from agentv.types.records.fields import (
     RESULT_SCHEMA,
     RUN_SCHEMA,
 )
-from agentv.types.records.label import Label
-from agentv.types.records.result import CaseResult
-from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 
 _REQUEST_KEYS = ("evaluator_provider_request", "evaluator_raw_request", "grader_raw_request")
 """The keys of a judge's request, newest first: lines are written with the first and read with any of them."""

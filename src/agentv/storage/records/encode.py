@@ -19,10 +19,10 @@ from agentv.types.messages import FilePart, Message
 from agentv.types.messages_json import message_to_json, messages_to_json, part_to_json
 from agentv.types.moments import to_utc
 from agentv.types.records.answer import Answer, Partial
-from agentv.types.records.fields import EVENT_SCHEMA, rounded_ms
 from agentv.types.records.label import Label
 from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
+from agentv.types.stored import EVENT_SCHEMA, rounded_ms
 
 N = TypeVar("N", Answer, CaseResult)
 _SINGLE_FORM_FIELDS = ("hits", "misses", "reasoning", "expected_aspect_count", "raw_aspects")

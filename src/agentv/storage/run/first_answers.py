@@ -9,8 +9,8 @@ from msgspec import Struct
 from agentv.scoring.keys.identity import DigestMap, digest_64
 from agentv.storage.records.narrow import Subset
 from agentv.types.records.answer import Answer, AnswerRef, ResultKey
-from agentv.types.records.fields import StoredGeneration
 from agentv.types.records.result import CaseResult
+from agentv.types.stored import StoredGeneration
 
 Standing: TypeAlias = Literal["counts", "rerun", "replaced"]
 """A line counts, is of a further answer to the same question, or was replaced: by a newer judging of the same answer,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from agentv.execution.workspaces.folder_trees import remove_tree
+from agentv.execution.folder_trees import remove_tree
 from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.files.segment_writer import remove_segments
 from agentv.storage.records.json_line import decode, pretty

@@ -11,8 +11,8 @@ from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, Verdict
 from agentv.types.records.answer import ResultKey
-from agentv.types.records.fields import StoredScore
 from agentv.types.records.result import CaseResult
+from agentv.types.stored import StoredScore
 
 _RESULTS = "results.jsonl"
 

@@ -11,7 +11,6 @@ from agentv.scoring.comparison.sides import (
     PASSED,
     SCORE,
     SPENDING,
-    CaseName,
     ScoredRow,
     Side,
     judged_measures,
@@ -24,8 +23,8 @@ from agentv.types.errors import ConfigError, StorageError
 from agentv.types.evaluation import verdict_of
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import ResultKey
-from agentv.types.records.fields import RESULT_SCHEMA
-from agentv.types.results import RowState
+from agentv.types.results import CaseName, RowState
+from agentv.types.stored import RESULT_SCHEMA
 
 BASELINE_SCHEMA = "agentv-baseline-1"
 

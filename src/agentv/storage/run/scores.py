@@ -36,10 +36,10 @@ from agentv.types.errors import ConfigError, StorageError
 from agentv.types.evaluation import EvaluatorResult, EvaluatorStatus, Verdict
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
-from agentv.types.records.fields import RESULT_SCHEMA, StoredScore, known_duration
 from agentv.types.records.result import CaseResult, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.results import RowState
+from agentv.types.stored import RESULT_SCHEMA, StoredScore, known_duration
 from agentv.types.usage import StoredCost
 
 ALL_ROWS = RowFilter()

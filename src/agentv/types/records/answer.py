@@ -9,7 +9,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import StoredMessages, TraceEvent
 from agentv.types.provider import CallRecord
-from agentv.types.records.fields import ANSWER_SCHEMA, StoredDuration, StoredGeneration, always
+from agentv.types.stored import ANSWER_SCHEMA, StoredDuration, StoredGeneration, always
 from agentv.types.usage import StoredCost, Usage
 
 Rerun: TypeAlias = Literal["failed", "case", "fresh", "confirm"]

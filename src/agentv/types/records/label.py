@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from agentv.types.cases import Location
 from agentv.types.records.answer import AnswerRef, ResultKey
-from agentv.types.records.fields import LABEL_SCHEMA, always
+from agentv.types.stored import LABEL_SCHEMA, always
 
 HumanScore: TypeAlias = str | bool | int | float
 """A score as a person gives it, on the criterion's own scale: 4, "4/5", "85%", true, "good"."""

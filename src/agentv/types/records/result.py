@@ -12,7 +12,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
 from agentv.types.records.answer import AnswerRef, Partial, Rerun, ResultKey
-from agentv.types.records.fields import RESULT_SCHEMA, StoredDuration, StoredGeneration, StoredScore, always
+from agentv.types.stored import RESULT_SCHEMA, StoredDuration, StoredGeneration, StoredScore, always
 from agentv.types.usage import StoredCost, StoredCount, Usage
 from agentv.types.views import Line, View, one_line, reason_of, score_text, view_html, view_of, view_text
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import StoredMessages
-from agentv.types.records.fields import CASE_SCHEMA, RUN_SCHEMA, always
+from agentv.types.stored import CASE_SCHEMA, RUN_SCHEMA, always
 
 
 class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):

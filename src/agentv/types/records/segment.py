@@ -5,7 +5,7 @@ A segment is a file or object with a part of the lines of a file of the run.
 
 from msgspec import Struct
 
-from agentv.types.records.fields import SEGMENT_SCHEMA, SEGMENTS_SCHEMA, always
+from agentv.types.stored import SEGMENT_SCHEMA, SEGMENTS_SCHEMA, always
 
 
 class SegmentsRecord(Struct, frozen=True, kw_only=True):

@@ -10,9 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from agentv.loading.criteria.run_configs import RunConfigModel
 from agentv.loading.models.core_schema import NOTE_KEY, ListNote, ObjectNote, SpellingsNote, object_schema
-from agentv.loading.models.file_model import DefinedAs, FileModel, Names
-from agentv.loading.project import ProjectModel
-from agentv.loading.suites.models import (
+from agentv.loading.models.eval_files import (
     CaseModel,
     DatasetModel,
     EvaluatorModel,
@@ -20,11 +18,13 @@ from agentv.loading.suites.models import (
     PromptModel,
     SuiteModel,
 )
-from agentv.loading.targets.models import TargetModel, TargetsFileModel, UseTargetModel
+from agentv.loading.models.file_model import DefinedAs, FileModel, Names
+from agentv.loading.models.targets_files import TargetModel, TargetsFileModel, UseTargetModel
+from agentv.loading.project import ProjectModel
 from agentv.registry import Registry, Specs
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import PluginError, UnknownNameError
 from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import StructField, struct_fields
 
 Schema: TypeAlias = dict[str, Any]

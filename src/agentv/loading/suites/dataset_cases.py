@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.loading.datasets.plain_rows import ID_DIGITS, PlainRows
 from agentv.loading.datasets.rows import ListedRows, ListFile, ParquetFile, Row, RowFile, SpanFile, TableFile
 from agentv.loading.files.documents import Document, JsonPath, Mark
+from agentv.loading.models.eval_files import ROLES, CaseModel
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.loading.suites.cases import (
     ReadRow,
@@ -24,7 +24,7 @@ from agentv.loading.suites.cases import (
     read_case,
     without_content,
 )
-from agentv.loading.suites.models import ROLES, CaseModel
+from agentv.loading.suites.plain_rows import ID_DIGITS, PlainRows
 from agentv.loading.suites.variables import Template
 from agentv.messages.logs.fields import at_path
 from agentv.scoring.keys.identity import digest

@@ -5,8 +5,8 @@ from typing import TypeAlias
 
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.reader import Reader
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import nearest
+from agentv.types.scales import EvaluationCriteria
 
 NamedCriteria: TypeAlias = Mapping[str, tuple[EvaluationCriteria, ...]]
 """The criteria by the names that lists may use: one criterion each, or a set of them."""

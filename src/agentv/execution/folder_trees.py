@@ -20,8 +20,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentv.templating.secrets import known_keys
-from agentv.types.errors import ProviderError
 from agentv.types.failures import Failure
+from agentv.types.provider import ProviderError
 
 _FICLONE = 0x40049409
 _SHOWN_PATH = 40

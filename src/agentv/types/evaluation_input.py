@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast, overload
 from msgspec import Struct, field, structs
 from msgspec.structs import force_setattr
 
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import EvalFileError, MessageError
 from agentv.types.fields import Fields, Problems
 from agentv.types.given import read_answer_object, read_list, read_message, read_usage
@@ -17,7 +16,8 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, message_to_json, messages_to_json
 from agentv.types.moments import read_moment
-from agentv.types.records.fields import MAX_DURATION_MS
+from agentv.types.scales import EvaluationCriteria
+from agentv.types.stored import MAX_DURATION_MS
 from agentv.types.structs import CamelKeywords
 from agentv.types.usage import MAX_COST_USD, MAX_TOKENS, NO_COST, Usage, known_usage, read_cost, read_count
 

@@ -13,7 +13,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.results.label_file import criteria_by_case, read_labels
+from agentv.cli.labels.label_file import criteria_by_case, read_labels
 from agentv.cli.running.scored import runner_of
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.screen import print_sheets, refuse_unknown_suffixes, write_sheets

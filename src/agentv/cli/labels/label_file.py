@@ -24,12 +24,12 @@ from agentv.scoring.judges.report_card import (
 )
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
-from agentv.types.criteria.scales import EvaluationCriteria
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.problems import Problem
 from agentv.types.records.label import Feedback, Label
+from agentv.types.scales import EvaluationCriteria
 
 
 def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[Label]:

@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeAlias, cast
 from msgspec.structs import replace
 
 from agentv.loading.datasets.rows import Row
+from agentv.loading.models.eval_files import ROLES, CaseModel
 from agentv.loading.suites.cases import ReadRow, RowRules
-from agentv.loading.suites.models import ROLES, CaseModel
 from agentv.scoring.keys.identity import canonical_json, digest_of_texts
 from agentv.types.cases import METADATA_PREFIX, EvalCase, Location
 from agentv.types.messages import Message

@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
+from agentv.loading.models.eval_files import WorkspaceModel
 from agentv.loading.models.file_model import DefinedAs, FileModel
-from agentv.loading.suites.models import WorkspaceModel
 from agentv.types.bounds import Count, Name, Seconds
 from agentv.types.targets import RetryPolicy, Unsigned
 from agentv.types.usage import Price

@@ -8,8 +8,8 @@ from msgspec import Meta, field
 
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel
+from agentv.loading.models.gates import Gates
 from agentv.loading.models.reader import Reader, in_order, kind_of
-from agentv.loading.suites.gates import Gates
 from agentv.messages.shapes.fields import WrittenRole, read_role
 from agentv.types.bounds import Count, Dollars, Name, Seconds, Share, Weight
 from agentv.types.cases import (

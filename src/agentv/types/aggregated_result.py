@@ -6,17 +6,17 @@ from typing import Any, Protocol, Self, cast, runtime_checkable
 
 from msgspec import Struct, field, structs
 
-from agentv.types.criteria.evaluation_input import (
+from agentv.types.evaluation import VERDICTS, EvaluationResult, Verdict, verdict_of
+from agentv.types.evaluation_input import (
     EvaluationInput,
     milliseconds_of,
     moment_of,
     without_impossible_facts,
 )
-from agentv.types.criteria.scales import EvaluationCriteria
-from agentv.types.evaluation import VERDICTS, EvaluationResult, Verdict, verdict_of
 from agentv.types.failures import FailureKind
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.usage import Usage, known_cost, known_usage
 from agentv.types.views import Line, View, reason_of, score_text, view_html, view_of, view_text
 

@@ -32,7 +32,7 @@ def calibrate_command(run: str, **options: Any) -> int:
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
-    from agentv.cli.results.judging import CalibrateOptions, calibrate
+    from agentv.cli.labels.judging import CalibrateOptions, calibrate
 
     return calibrate(run, CalibrateOptions(**options))
 
@@ -65,6 +65,6 @@ def check_command(run: str, **options: Any) -> int:
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
-    from agentv.cli.results.judging import CheckOptions, check
+    from agentv.cli.labels.judging import CheckOptions, check
 
     return check(run, CheckOptions(**options))

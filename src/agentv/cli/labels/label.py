@@ -47,7 +47,7 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
     """
     from pathlib import Path
 
-    from agentv.cli.results.label_file import read_labels
+    from agentv.cli.labels.label_file import read_labels
     from agentv.engine.running.clock import make_clock
     from agentv.loading.files.places import find_home
     from agentv.reports.text.amounts import count_text
@@ -108,6 +108,6 @@ def agreement_command(run: str, **options: Any) -> int:
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
-    from agentv.cli.results.label_file import AgreementOptions, show_agreement
+    from agentv.cli.labels.label_file import AgreementOptions, show_agreement
 
     return show_agreement(run, AgreementOptions(**options))

@@ -1,0 +1,1 @@
+"""Commands on people's labels, and on judges measured against them: label, judge."""

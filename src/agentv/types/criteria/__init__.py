@@ -1,1 +1,0 @@
-"""Values of the criteria API: inputs, criteria with their scales, and judgements."""
