@@ -32,7 +32,7 @@ NAME = re.compile(r"`([^`]+)`")
 RECORDS = {
     "plan": [
         ("engine/planning/plan.py", "to_json"),
-        ("engine/running/run.py", "_run_record"),
+        ("engine/runs/run.py", "_run_record"),
         ("engine/criteria/scored_run.py", "to_record"),
         ("engine/stored/shards.py", "merged_plan"),
     ],

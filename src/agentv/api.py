@@ -20,11 +20,11 @@ from agentv.engine.planning.given import GivenArguments, GivenEvaluator, JudgeLi
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
 from agentv.engine.planning.planning import make_plan
+from agentv.engine.planning.team_store import named_quota, named_store, recorded_name, secrets_of_store
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.run import connect_to_cluster, run_plan
 from agentv.engine.running.run_stores import make_store, open_quota
+from agentv.engine.runs.run import connect_to_cluster, run_plan
 from agentv.engine.stored.report_tools import SavedReports
-from agentv.engine.stored.team_store import named_quota, named_store, recorded_name, secrets_of_store
 from agentv.execution.forks import ProcessLock
 from agentv.execution.loops import guarded_loop, run_in_own_loop
 from agentv.loading.files.dotenv import load_env

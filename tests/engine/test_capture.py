@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.engine.calling.capture import Cleaner, Redactor
+from agentv.engine.capture import Cleaner, Redactor
 from agentv.messages.shapes.objects import MAX_LEVELS, TOO_DEEP
 from agentv.templating.secrets import REDACTED
 from agentv.types.errors import ConfigError

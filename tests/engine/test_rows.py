@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.support.stored import NOON
 
-from agentv.engine.planning.fingerprints import StoredEvaluators
+from agentv.engine.calling.fingerprints import StoredEvaluators
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.prepared_case import prepare_case
 from agentv.engine.planning.targets import KnownTargets

@@ -2,8 +2,8 @@
 
 import random
 
+from agentv.engine.calling.fingerprints import Fingerprints
 from agentv.engine.calling.runtime import Runtime
-from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs

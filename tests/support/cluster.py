@@ -22,8 +22,8 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
-from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import make_store
+from agentv.engine.runs.run import run_plan
 from agentv.loading.files.places import find_eval_files, find_home
 from agentv.storage.run.stored import open_run
 from agentv.types.events import Observer

@@ -131,8 +131,8 @@ def find_store(url: str | None) -> "tuple[StoreUrl, ManagedRunStore]":
     import os
 
     from agentv.engine.planning.inputs import load_project_parts
+    from agentv.engine.planning.team_store import named_store
     from agentv.engine.running.run_stores import open_run_store
-    from agentv.engine.stored.team_store import named_store
     from agentv.storage import STORES
     from agentv.storage.shared_runs import ManagedRunStore
 

@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
-from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
+from agentv.engine.capture import Cleaner
 from agentv.engine.planning.prepared_case import build_prompt
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock

@@ -22,8 +22,8 @@ from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.requested_rows import RequestedRows
-from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import make_store
+from agentv.engine.runs.run import run_plan
 from agentv.execution.loops import run_in_own_loop
 from agentv.execution.user_code import described
 from agentv.loading.files.places import find_home, find_repository_root

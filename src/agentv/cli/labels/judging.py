@@ -23,8 +23,8 @@ from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prices import budget_problem
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
-from agentv.engine.running.run import run_plan
 from agentv.engine.running.run_stores import refuse_second_writer
+from agentv.engine.runs.run import run_plan
 from agentv.engine.stored.rejudge import (
     RejudgePlan,
     evaluators_with_judges,

@@ -13,11 +13,11 @@ import click
 from agentv.cli.options import OutputOptions, take_output_options, with_output_options
 from agentv.cli.running.resume_options import ContinueOptions, take_continue_options
 from agentv.cli.running.resuming import continue_run
+from agentv.engine.planning.team_store import STORE_KEY, named_store, recorded_name
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.shards import merged_plan, missing_shards
-from agentv.engine.stored.team_store import STORE_KEY, named_store, recorded_name
 from agentv.loading.files.places import find_home
 from agentv.storage.files.object_store import check_url
 from agentv.storage.files.segment_writer import remove_segments

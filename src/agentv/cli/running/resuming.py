@@ -15,7 +15,8 @@ from agentv.cli.running.running import run_and_report
 from agentv.cli.terminal import own_stdout
 from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS
 from agentv.engine.planning.plan import RunPlan
-from agentv.engine.running.provenance import changed_code, load_git_state
+from agentv.engine.planning.provenance import changed_code, load_git_state
+from agentv.engine.planning.team_store import quota_of_run, secrets_of_store, store_of_run
 from agentv.engine.running.run_stores import open_quota, refuse_second_writer, reopen_store, with_team_store
 from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.judged_by import refuse_changed_judges
@@ -32,7 +33,6 @@ from agentv.engine.stored.resume import (
     was_stopped_by_judge,
 )
 from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, with_evaluators_of, working_folder
-from agentv.engine.stored.team_store import quota_of_run, secrets_of_store, store_of_run
 from agentv.loading.files.places import find_home
 from agentv.scoring.keys.identity import target_key
 from agentv.storage.files.run_file import whole_lines

@@ -27,8 +27,8 @@ from agentv.cli.options import (
 from agentv.cli.synonyms import our_option
 from agentv.cli.terminal import own_stdout
 from agentv.engine.planning.options import RunOptions, make_options
+from agentv.engine.planning.provenance import begin_git_state
 from agentv.engine.running.early_import import import_in_background
-from agentv.engine.running.provenance import begin_git_state
 from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
 from agentv.types.errors import ConfigError
 
@@ -82,7 +82,7 @@ def run_paths(
 
             from agentv.engine.planning.inputs import load_inputs, unchecked_plugin_warnings
             from agentv.engine.planning.planning import make_plan
-            from agentv.engine.stored.team_store import named_quota, named_store, recorded_name, secrets_of_store
+            from agentv.engine.planning.team_store import named_quota, named_store, recorded_name, secrets_of_store
             from agentv.loading.files.places import skipped_lines
 
             store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)

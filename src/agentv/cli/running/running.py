@@ -18,7 +18,7 @@ from agentv.cli.terminal import broken_pipe_error, command_stream, terminal_colu
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
-from agentv.engine.running.run import connect_to_cluster, run_plan
+from agentv.engine.runs.run import connect_to_cluster, run_plan
 from agentv.execution.loops import run_in_own_loop
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT

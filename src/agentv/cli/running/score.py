@@ -23,10 +23,10 @@ from agentv.engine.criteria.log_stream import sampled_lines
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun, suite_of_file, target_of_file
 from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.team_store import named_store, recorded_name
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures, StopSignal
 from agentv.engine.running.run_stores import with_team_store
-from agentv.engine.stored.team_store import named_store, recorded_name
 from agentv.execution.loops import run_in_own_loop
 from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.files.places import find_home

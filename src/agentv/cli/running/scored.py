@@ -33,13 +33,13 @@ from agentv.engine.criteria.log_stream import ScoredLines, sampled_lines
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun
 from agentv.engine.criteria.stored_answers import StoredAnswers
+from agentv.engine.planning.team_store import store_of_run
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import EventDispatcher, JudgeFailures
 from agentv.engine.running.run_stores import reopen_store, with_team_store
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import GENERATION_STARTED, RequestedGeneration
 from agentv.engine.stored.stored_plan import stored_options, working_folder
-from agentv.engine.stored.team_store import store_of_run
 from agentv.execution.processes.line_stream import STDIN
 from agentv.reports import STDOUT
 from agentv.scoring.counting.sampling import make_sample

@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.calling.calls import cost_of_calls
-from agentv.engine.calling.capture import Cleaner
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
+from agentv.engine.capture import Cleaner
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
 from agentv.execution.user_code import described
 from agentv.messages.shapes.thinking import reasoning_of

@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from agentv.engine.running.context import trace_summary
 from agentv.messages.shapes.reading import read_messages
 from agentv.providers.local.python import JudgeFunction, PythonSettings
+from agentv.scoring.tools.trace_summary import trace_summary
 from agentv.types.cases import EvalCase, EvaluatorConfig
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluationContext, PromptInputs

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentv.engine.planning.judges import ANSWERS, run_folder
 from agentv.execution.threads import call_in_thread
 from agentv.storage.run.stored import counted_lines
 from agentv.types.errors import EvaluatorError, StorageError
@@ -13,8 +14,6 @@ from agentv.types.provider import ProviderError
 
 if TYPE_CHECKING:
     from agentv.providers.local.recordings import Recording
-
-ANSWERS = "answers.jsonl"
 
 
 class RecordedAnswers:
@@ -55,12 +54,3 @@ class RecordedAnswers:
                     lambda: index_recording(path, target, counted=counted_lines(path)), timeout_s=None
                 )
             return self._recordings[path, target]
-
-
-def run_folder(run: str, base_dir: str, find_run: Callable[[str], str]) -> Path:
-    """Return the folder of `run`: a path relative to `base_dir` with an answers file, else what `find_run` returns.
-
-    `find_run` raises ConfigError if no run or several runs match.
-    """
-    as_path = Path(base_dir, run)
-    return as_path if (as_path / ANSWERS).is_file() else Path(find_run(run))

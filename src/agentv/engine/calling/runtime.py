@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from agentv.engine.calling.budget import Budget
-from agentv.engine.calling.capture import Redactor
 from agentv.engine.calling.recorded_answers import RecordedAnswers
 from agentv.engine.calling.resilience import ResilientProvider
+from agentv.engine.capture import Redactor
 from agentv.engine.planning.judges import member_configs
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prices import budget_problem, needs_reported_costs

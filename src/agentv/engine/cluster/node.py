@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget
+from agentv.engine.calling.fingerprints import Fingerprints
 from agentv.engine.calling.runtime import Runtime, failed_check
 from agentv.engine.cluster.lines import (
     GATHER_S,
@@ -37,7 +38,6 @@ from agentv.engine.cluster.node_segments import NodeSegments, SpoolRules, check_
 from agentv.engine.cluster.packing import placed_workspaces, unpack
 from agentv.engine.cluster.tasks import RunSpec, TaskData, TaskReader, load_plan, moved_path
 from agentv.engine.cluster.workspaces import PlacedWorkspaces
-from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.running.answer_cache import make_run_cache
 from agentv.engine.running.case import CaseRunner

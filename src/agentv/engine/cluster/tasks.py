@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.recorded_answers import ANSWERS, run_folder
+from agentv.engine.calling.fingerprints import MAX_DIGESTS, put_bounded
 from agentv.engine.cluster.workspaces import (
     PlacedWorkspaces,
     Repository,
@@ -25,13 +25,12 @@ from agentv.engine.cluster.workspaces import (
     repositories_of,
     templates_of,
 )
-from agentv.engine.planning.fingerprints import MAX_DIGESTS, put_bounded
 from agentv.engine.planning.inputs import load_inputs
-from agentv.engine.planning.judges import member_configs, named_runs
+from agentv.engine.planning.judges import ANSWERS, member_configs, named_runs, run_folder
 from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.planning import make_plan
-from agentv.engine.running.provenance import find_scripts, load_scripts
+from agentv.engine.planning.provenance import find_scripts, load_scripts
 from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
 from agentv.loading.models.settings import named_files, read_settings
 from agentv.loading.project import config_files

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.planning.plan import RunPlan, SuitePlan
-from agentv.engine.running.case import WantedWorkspace, wanted_workspace
+from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
 from agentv.execution.folder_trees import remove_tree
 from agentv.execution.workspaces.sources import MAIN_BRANCH, WITHOUT_GIT_VARIABLES
 from agentv.scoring.keys.identity import digest

@@ -6,9 +6,9 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from agentv.engine.calling.given_answer import GIVEN_ANSWER, metadata_of
-from agentv.engine.running.context import trace_summary
 from agentv.scoring.counting.tallies import has_unpriced_call
 from agentv.scoring.results.aggregation import case_fields, row_status
+from agentv.scoring.tools.trace_summary import trace_summary
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.evaluation_input import milliseconds_of, output_messages

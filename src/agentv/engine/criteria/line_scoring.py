@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import BudgetStop
-from agentv.engine.calling.capture import Cleaner, Redactor
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
+from agentv.engine.capture import Cleaner, Redactor
 from agentv.engine.criteria.judged_lines import JudgedLine
 from agentv.engine.criteria.log_stream import content_digest
 from agentv.engine.criteria.runner import EvaluationRunner

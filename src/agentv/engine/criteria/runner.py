@@ -14,13 +14,13 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
 from agentv.engine.calling.budget import NO_REFUSALS, Budget, refused_calls
-from agentv.engine.calling.capture import Cleaner
+from agentv.engine.calling.fingerprints import Fingerprints
 from agentv.engine.calling.given_answer import GIVEN_TARGET, context_of_input
 from agentv.engine.calling.runtime import Runtime
+from agentv.engine.capture import Cleaner
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.fit import FittedPlan, fit, judged_criteria, settled_criteria
 from agentv.engine.criteria.plan import all_settings, config_snapshot, make_criteria_plan
-from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.judges import judge_targets
 from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS
 from agentv.engine.planning.prices import budget_problem

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.engine.calling.given_answer import GIVEN_ANSWER, metadata_of, question_of
 from agentv.engine.criteria.judged_lines import JudgedLine, RowPlace
 from agentv.engine.criteria.runner import EvaluationRunner, JudgingSetup
-from agentv.engine.running.provenance import load_git_state
+from agentv.engine.planning.provenance import load_git_state
 from agentv.loading.files.places import find_repository_root
 from agentv.loading.suites.suites import relative_name
 from agentv.scoring.keys.identity import (

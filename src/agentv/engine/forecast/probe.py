@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.engine.calling.capture import Redactor
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
+from agentv.engine.capture import Redactor
 from agentv.engine.planning.plan import CaseTask
-from agentv.engine.running.case import open_wanted_workspace, target_workspace, wanted_workspace
+from agentv.engine.planning.workspaces import target_workspace, wanted_workspace
+from agentv.engine.running.case import open_wanted_workspace
 from agentv.engine.running.clock import make_clock
 from agentv.registry import Specs
 from agentv.types.cases import EvalCase

@@ -9,8 +9,8 @@ from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import SuitePlan
 from agentv.engine.planning.selection import Selection
 from agentv.engine.planning.suite_check import SuiteCheck, result_names
-from agentv.engine.running.context import tags_of
 from agentv.scoring.gates.run_verdict import ScopedGate
+from agentv.scoring.results.applicable import tags_of
 from agentv.types.cases import BrokenCase, EvalCase, targets_of
 from agentv.types.errors import AgentvError
 

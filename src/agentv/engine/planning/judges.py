@@ -1,6 +1,7 @@
 """The models that an evaluator calls and the runs it reads, from attributes that settings of any type may have."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from agentv.engine.planning.targets import KnownTargets
 from agentv.registry import Spec
@@ -65,3 +66,15 @@ def check_embedder(settings: object, known: KnownTargets) -> None:
     check = getattr(known.embedding_target(model).settings, "check_embeddings", None)
     if check is not None:
         check()
+
+
+ANSWERS = "answers.jsonl"
+
+
+def run_folder(run: str, base_dir: str, find_run: Callable[[str], str]) -> Path:
+    """Return the folder of `run`: a path relative to `base_dir` with an answers file, else what `find_run` returns.
+
+    `find_run` raises ConfigError if no run or several runs match.
+    """
+    as_path = Path(base_dir, run)
+    return as_path if (as_path / ANSWERS).is_file() else Path(find_run(run))

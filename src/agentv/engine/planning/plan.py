@@ -10,9 +10,9 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
 from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.provenance import GitState
 from agentv.engine.planning.selection import Selection
 from agentv.engine.planning.targets import KnownTargets
-from agentv.engine.running.provenance import GitState
 from agentv.registry import Specs
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.gates.gates import CONFIRMED

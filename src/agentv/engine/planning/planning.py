@@ -247,7 +247,7 @@ def _load_baseline(
     if options.baseline is None:
         return options, None, ()
     # Imported here: comparison needs two dozen modules.
-    from agentv.engine.stored.baseline import baseline_warnings  # noqa: PLC0415
+    from agentv.engine.planning.baseline import baseline_warnings  # noqa: PLC0415
     from agentv.storage.run.scores import find_scores  # noqa: PLC0415
 
     found = find_scores(Path(home), options.baseline, like=like)

@@ -6,9 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask
-from agentv.engine.running.context import criteria_of, tags_of
 from agentv.scoring.keys.identity import CaseKeys, answer_key, files_of, keys_of
-from agentv.scoring.results.applicable import applicable_evaluators, evaluators_of_turn
+from agentv.scoring.results.applicable import applicable_evaluators, criteria_of, evaluators_of_turn, tags_of
 from agentv.scoring.results.conversations import turns_of
 from agentv.types.cases import CaseTurn, EvalCase, EvaluatorLike
 from agentv.types.evaluation import PromptInputs

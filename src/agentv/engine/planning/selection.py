@@ -11,7 +11,7 @@ from itertools import islice
 from msgspec import Struct
 
 from agentv.engine.planning.options import RunOptions
-from agentv.engine.running.context import tags_of
+from agentv.scoring.results.applicable import tags_of
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.errors import ConfigError, nearest
 

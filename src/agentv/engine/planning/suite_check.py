@@ -9,8 +9,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.capture import Redactor
-from agentv.engine.calling.recorded_answers import run_folder
+from agentv.engine.capture import Redactor
 from agentv.engine.planning.judges import (
     check_embedder,
     judge_targets,
@@ -19,15 +18,15 @@ from agentv.engine.planning.judges import (
     member_configs,
     named_runs,
     needs_judge,
+    run_folder,
 )
 from agentv.engine.planning.plan import SuitePlan
-from agentv.engine.running.case import WantedWorkspace, wanted_workspace
-from agentv.engine.running.context import tags_of
+from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
 from agentv.evaluators.isolation import config_of
 from agentv.loading.given import evaluator_problems, read_list
 from agentv.loading.models.settings import content_problems, missing_files, named_files, read_settings, wrong_settings
 from agentv.registry import Specs
-from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators
+from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, tags_of
 from agentv.scoring.results.turns import turn_names
 from agentv.storage.run.find import find_run
 from agentv.types.cases import CASES_CHECKED_AHEAD, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike

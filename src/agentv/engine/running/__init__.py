@@ -1,1 +1,1 @@
-"""The execution of a run: cases are prepared, called, scored and recorded."""
+"""The cases of a run: prepared, called, scored and recorded."""

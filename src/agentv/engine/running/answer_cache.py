@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agentv.engine.calling.capture import Cleaner, Redactor
+from agentv.engine.capture import Cleaner, Redactor
 from agentv.engine.planning.plan import RunPlan
 from agentv.types.protocols import Clock
 from agentv.types.provider import ProviderResponse

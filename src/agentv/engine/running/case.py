@@ -23,19 +23,18 @@ from agentv.engine.calling.answer import (
     make_answer,
 )
 from agentv.engine.calling.budget import refused_calls
-from agentv.engine.calling.capture import Cleaner
+from agentv.engine.calling.fingerprints import Fingerprints, StoredEvaluators, put_bounded
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
 from agentv.engine.calling.uncached import calls_of
-from agentv.engine.planning.fingerprints import Fingerprints, StoredEvaluators, put_bounded
+from agentv.engine.capture import Cleaner
 from agentv.engine.planning.plan import AnswerToScore, CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prepared_turn
+from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
 from agentv.engine.running.context import (
     build_context,
     conversation_context,
     conversation_evaluator,
-    tags_of,
-    trace_summary,
     unanswered_context,
 )
 from agentv.engine.running.dependencies import Dependencies
@@ -62,7 +61,7 @@ from agentv.scoring.results.aggregation import (
     row_status,
     unchecked_requirement,
 )
-from agentv.scoring.results.applicable import all_evaluators
+from agentv.scoring.results.applicable import all_evaluators, tags_of
 from agentv.scoring.results.turns import (
     conversation_score,
     missing_turn_result,
@@ -70,6 +69,7 @@ from agentv.scoring.results.turns import (
     turn_name,
     turn_result,
 )
+from agentv.scoring.tools.trace_summary import trace_summary
 from agentv.types.cases import METADATA_PREFIX, BrokenCase, EvalCase, EvalSuite, EvaluatorLike, Location
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult, Verdict
@@ -83,34 +83,11 @@ from agentv.types.records.answer import Answer, AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.records.run import CaseRecord
 from agentv.types.scales import EvaluationCriteria
-from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import AMOUNT_NOTES, total_usage
-from agentv.types.workspaces import Keep, WorkspaceChanges, WorkspaceConfig, workspace_from_json
+from agentv.types.workspaces import Keep, WorkspaceChanges
 
 if TYPE_CHECKING:
     from agentv.execution.workspaces.workspaces import Workspace
-
-
-class WantedWorkspace(Struct, frozen=True):
-    """The config of a workspace, and the folder that its relative paths start from."""
-
-    config: WorkspaceConfig
-    base_dir: Path
-
-
-def wanted_workspace(case: EvalCase, suite: EvalSuite, target: ResolvedTarget) -> WantedWorkspace | None:
-    """Return the workspace of a case: its own, else its suite's, else the target's. Raises ValueError for a bad one."""
-    config = case.workspace or suite.workspace
-    return target_workspace(target) if config is None else _parse_workspace(config, suite.base_dir)
-
-
-def target_workspace(target: ResolvedTarget) -> WantedWorkspace | None:
-    """Return the workspace that a target itself configures. Raises ValueError for a bad one."""
-    return None if target.workspace is None else _parse_workspace(target.workspace, target.base_dir)
-
-
-def _parse_workspace(config: JsonObject, base_dir: str) -> WantedWorkspace:
-    return WantedWorkspace(workspace_from_json(config), Path(base_dir))
 
 
 def open_wanted_workspace(

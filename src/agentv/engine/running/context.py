@@ -5,10 +5,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
+from agentv.scoring.tools.trace_summary import trace_summary
+from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.evaluation import EvaluationContext, PromptInputs
 from agentv.types.json_value import JsonObject
-from agentv.types.messages import Message, TraceEvent, TraceSummary
+from agentv.types.messages import Message
 from agentv.types.messages_json import reference_answer
 from agentv.types.provider import Provider
 from agentv.types.records.answer import Answer
@@ -135,26 +136,3 @@ def _history(case: EvalCase) -> tuple[Message, ...]:
 def _diff_of(workspace: JsonObject) -> str | None:
     diff = workspace.get("diff")
     return diff if isinstance(diff, str) else None
-
-
-def trace_summary(messages: tuple[Message, ...] | None, trace: tuple[TraceEvent, ...] | None) -> TraceSummary | None:
-    """Return the counts of an agent's steps; None if it reported neither messages nor a trace."""
-    steps = trace if messages is None else messages
-    if steps is None:
-        return None
-    from agentv.scoring.tools.traces import summarize_trace  # noqa: PLC0415 - most targets report only a text
-
-    return summarize_trace(steps)
-
-
-def criteria_of(case: EvalCase, suite: EvalSuite) -> tuple[EvaluationCriteria, ...]:
-    """Return the suite's criteria and the case's own; a case's criterion replaces the suite's of the same name."""
-    if not case.criteria:
-        return suite.criteria
-    merged = {criterion.name: criterion for criterion in (*suite.criteria, *case.criteria)}
-    return tuple(merged.values())
-
-
-def tags_of(case: EvalCase, suite: EvalSuite) -> tuple[str, ...]:
-    """Return the suite's tags and the case's own, each once."""
-    return tuple(dict.fromkeys((*suite.tags, *case.tags))) if suite.tags or case.tags else ()

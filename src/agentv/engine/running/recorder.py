@@ -42,7 +42,7 @@ from agentv.types.records.run import CaseRecord
 from agentv.types.results import RunReport, RunState, RunVerdict
 
 if TYPE_CHECKING:
-    from agentv.engine.stored.baseline import BaselineComparison
+    from agentv.engine.planning.baseline import BaselineComparison
     from agentv.scoring.comparison.confirmations import Confirmations
 
 
@@ -213,7 +213,7 @@ class RunRecorder(Struct):
         self._judge_failures = JudgeFailures(self.plan.options.judge_failures)
         self._failing = FailingCases(self.plan.gates)
         if self.plan.baseline is not None:
-            from agentv.engine.stored.baseline import BaselineComparison  # noqa: PLC0415 - few runs have a baseline
+            from agentv.engine.planning.baseline import BaselineComparison  # noqa: PLC0415 - few runs have a baseline
 
             self.comparison = BaselineComparison(self.plan.baseline)
             if self.plan.confirms_regressions:

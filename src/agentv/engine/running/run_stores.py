@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentv.engine.planning.plan import RunPlan
-from agentv.engine.stored.team_store import NamedQuota
+from agentv.engine.planning.team_store import NamedQuota
 from agentv.execution.user_code import raised_at
 from agentv.registry import Registry, Specs, load_reference
 from agentv.storage.files.object_store import check_url

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.plan import RunPlan, gates_to_json
 from agentv.engine.planning.planning import gates_of_files
+from agentv.engine.planning.provenance import digest_of
 from agentv.engine.plugins.loading import load_specs_without
-from agentv.engine.running.provenance import digest_of
 from agentv.engine.running.recorder import JUDGES_CHANGED
 from agentv.loading.files.places import find_repository_root
 from agentv.loading.project import config_files, load_project

@@ -6,19 +6,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.engine.calling.fingerprints import Fingerprints
 from agentv.engine.calling.runtime import Runtime
-from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.inputs import SuiteInput
 from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan
 from agentv.engine.running.case import CaseRunner
-from agentv.engine.running.context import criteria_of
 from agentv.engine.running.recorder import RunRecorder
 from agentv.engine.stored.resume import ResumePlan, make_resume_plan
 from agentv.evaluators.isolation import config_of
 from agentv.registry import Specs
 from agentv.scoring.judges.consistency import RepeatedJudgement, repeated_judgement
 from agentv.scoring.keys.identity import keys_of, score_key
-from agentv.scoring.results.applicable import applicable_evaluators, evaluators_of_turn
+from agentv.scoring.results.applicable import applicable_evaluators, criteria_of, evaluators_of_turn
 from agentv.scoring.results.turns import turn_name
 from agentv.storage.run.stored import StoredRun
 from agentv.types.cases import BrokenCase, CaseSource, CaseTurn, EvalCase, EvalSuite

@@ -12,13 +12,12 @@ from agentv.engine.calling.budget import Spent
 from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan
 from agentv.engine.planning.selection import matches_glob
 from agentv.engine.running.case import CaseRunner
-from agentv.engine.running.context import criteria_of
 from agentv.engine.running.recorder import JUDGE_STOP, RunRecorder
 from agentv.execution.backends.local import YIELD_INTERVAL_S
 from agentv.scoring.counting.tallies import saved_by_judges
 from agentv.scoring.keys.identity import DigestSet, answer_key, keys_of, question_key, score_keys
 from agentv.scoring.results.aggregation import row_state, unchecked_requirement
-from agentv.scoring.results.applicable import applicable_evaluators
+from agentv.scoring.results.applicable import applicable_evaluators, criteria_of
 from agentv.storage.run.first_answers import is_answered
 from agentv.storage.run.stored import TARGET_CHANGED, StoredRun
 from agentv.storage.run.stored_rows import StoredRows

@@ -7,11 +7,11 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.engine.planning.baseline import without_lost_baseline
 from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs
 from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
-from agentv.engine.stored.baseline import without_lost_baseline
 from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.judged_by import with_stored_gates, with_stored_pass_scores
 from agentv.loading.criteria.run_configs import load_run_config

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from agentv.types.cases import CaseTurn, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, RubricItem
 from agentv.types.json_value import JsonValue
+from agentv.types.scales import EvaluationCriteria
 
 DEFAULT_EVALUATOR = "llm_judge"
 """The evaluator of a case for which neither the case nor its suite names one (seed: default evaluator)."""
@@ -77,3 +78,16 @@ def _item_to_json(item: RubricItem) -> dict[str, JsonValue]:
     }
     given: dict[str, JsonValue] = {"scale": item.scale, "min_value": item.min_value}
     return {**fields, **{key: value for key, value in given.items() if value is not None}}
+
+
+def criteria_of(case: EvalCase, suite: EvalSuite) -> tuple[EvaluationCriteria, ...]:
+    """Return the suite's criteria and the case's own; a case's criterion replaces the suite's of the same name."""
+    if not case.criteria:
+        return suite.criteria
+    merged = {criterion.name: criterion for criterion in (*suite.criteria, *case.criteria)}
+    return tuple(merged.values())
+
+
+def tags_of(case: EvalCase, suite: EvalSuite) -> tuple[str, ...]:
+    """Return the suite's tags and the case's own, each once."""
+    return tuple(dict.fromkeys((*suite.tags, *case.tags))) if suite.tags or case.tags else ()

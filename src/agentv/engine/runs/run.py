@@ -11,15 +11,15 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from agentv.engine.calling.batch import Batching, batching_of, run_batch, sends_batches
 from agentv.engine.calling.budget import Budget, BudgetStop, Spent
+from agentv.engine.calling.fingerprints import Fingerprints
 from agentv.engine.calling.runtime import Runtime, failed_check
-from agentv.engine.planning.fingerprints import Fingerprints
 from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.prices import PRICE_TABLE_DATE
+from agentv.engine.planning.provenance import digest_of, load_git_state, load_scripts
 from agentv.engine.running.answer_cache import make_run_cache, uncached_target_notes
+from agentv.engine.running.batch import Batching, batching_of, run_batch, sends_batches
 from agentv.engine.running.case import CaseRunner
-from agentv.engine.running.provenance import digest_of, load_git_state, load_scripts
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.evaluators.watched_files import WatchedFiles
 from agentv.execution.backends.local import LocalBackend
@@ -40,8 +40,8 @@ from agentv.version import __version__
 if TYPE_CHECKING:
     from agentv.engine.cluster.driver import Cluster
     from agentv.engine.cluster.opening import OpenMachines
-    from agentv.engine.running.confirm import RunTasks
     from agentv.engine.running.requested_rows import RequestedRows
+    from agentv.engine.runs.confirm import RunTasks
     from agentv.engine.stored.resume import ResumePlan
 
 
@@ -342,7 +342,7 @@ async def _confirm(
 ) -> None:
     """Confirm the suspected regressions of a run, if a gate asks for it."""
     if recorder.confirmations is not None:
-        from agentv.engine.running.confirm import confirm_regressions  # noqa: PLC0415 - few runs have this gate
+        from agentv.engine.runs.confirm import confirm_regressions  # noqa: PLC0415 - few runs have this gate
 
         await confirm_regressions(plan, recorder, run_tasks, resume_plan=resume_plan)
 

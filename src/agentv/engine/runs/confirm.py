@@ -3,35 +3,29 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask, RunPlan
 from agentv.engine.running.recorder import RunRecorder
-from agentv.scoring.comparison.confirmations import Confirmations, Suspect
-from agentv.storage.run.stored import StoredRun, open_run
+from agentv.engine.stored.confirmations import SUSPECTED
+from agentv.engine.stored.resume import ResumePlan
+from agentv.scoring.comparison.confirmations import Suspect
+from agentv.storage.run.stored import open_run
 from agentv.types.cases import DEFAULT_CONFIRM_RERUNS
-from agentv.types.errors import StorageError
 from agentv.types.records.answer import ResultKey
 from agentv.types.results import CaseName
 from agentv.types.targets import ResolvedTarget
-
-if TYPE_CHECKING:
-    from agentv.engine.stored.resume import ResumePlan
-
-SUSPECTED = "regressions_suspected"
-"""The event with the suspected regressions of a run, and how often each is called again."""
 
 RunTasks = Callable[[ResolvedTarget, Iterator[CaseTask | None]], Coroutine[Any, Any, None]]
 """Runs tasks of one target with its workers, and records their rows."""
 
 
 async def confirm_regressions(
-    plan: RunPlan, recorder: RunRecorder, run_tasks: RunTasks | None, *, resume_plan: "ResumePlan | None"
+    plan: RunPlan, recorder: RunRecorder, run_tasks: RunTasks | None, *, resume_plan: ResumePlan | None
 ) -> None:
     """Call suspected regressions again, as often as planned, if a gate of the plan asks for it.
 
@@ -79,18 +73,3 @@ def _tasks(
         key = task.slot
         if task.trial == 0 and CaseName(key.suite, key.eval_id, key.target, key.prompt) in wanted:
             yield replace(task, rerun="confirm", generation=generations.get(key, 0) + 1 + number)
-
-
-def stored_confirmations(run: StoredRun) -> Confirmations:
-    """Return the suspects of a stored run with their re-runs. Raises StorageError for an event that cannot be read."""
-    suspects: tuple[Suspect, ...] | None = None
-    for event in run.events():
-        if event.type == SUSPECTED:
-            try:
-                suspects = msgspec.convert(event.fields.get("cases"), tuple[Suspect, ...])
-            except msgspec.ValidationError as error:
-                raise StorageError(f"{run.folder}: event {SUSPECTED!r}: {error}") from error
-    confirmations = Confirmations(suspects)
-    for row in chain(run.results() if suspects else (), run.reruns()):
-        confirmations.add(row)
-    return confirmations
