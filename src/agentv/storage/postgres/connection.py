@@ -1,7 +1,8 @@
 """Connections to the team database; their errors become StorageErrors without the password."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentv.templating.store_url import StoreUrl
@@ -38,16 +39,35 @@ def connect(url: StoreUrl) -> "Connection":
     """
     check_driver()
     import psycopg  # noqa: PLC0415 - see check_driver
+
+    given = _parameters_of(url)
+    with store_errors(url, "cannot be reached", hint=url.hint):
+        defaults = {key: value for key, value in _CONNECTION_DEFAULTS.items() if key not in given}
+        return psycopg.connect(url.text, autocommit=True, **defaults)  # type: ignore[arg-type] # strings or numbers
+
+
+_FILES = ("sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir")
+"""The parameters that name files. libpq ignores some of them silently if the file does not exist."""
+
+
+def _parameters_of(url: StoreUrl) -> Mapping[str, object]:
+    """Return the connection parameters in a URL. Raises StorageError if one is unknown or names a missing file."""
+    import psycopg  # noqa: PLC0415 - see check_driver
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
 
     try:
         given = conninfo_to_dict(url.text)
     except psycopg.Error:
         # The library's message would quote the URL with its password.
-        raise StorageError(f"{url}: not a valid PostgreSQL URL") from None
-    with store_errors(url, "cannot be reached", hint=url.hint):
-        defaults = {key: value for key, value in _CONNECTION_DEFAULTS.items() if key not in given}
-        return psycopg.connect(url.text, autocommit=True, **defaults)  # type: ignore[arg-type] # strings or numbers
+        known = [option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()]
+        unknown = url.unknown_parameters([*known, "ssl"])
+        reason = f": there is no parameter {', '.join(unknown)}" if unknown else ""
+        raise StorageError(f"{url}: not a valid PostgreSQL URL{reason}") from None
+    for name in _FILES:
+        path = given.get(name)
+        if path and (name, path) != ("sslrootcert", "system") and not Path(str(path)).exists():
+            raise StorageError(f"{url}: {name} {url.redact(str(path))} does not exist")
+    return given
 
 
 _NOT_YOURS = (
@@ -67,8 +87,15 @@ def store_errors(url: StoreUrl, problem: str, *, hint: str = "") -> Iterator[Non
     try:
         yield
     except psycopg.Error as error:
-        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        reason = _one_line(str(error)) or type(error).__name__
         if isinstance(error, psycopg.errors.InsufficientPrivilege) and "row-level security" in reason:
             reason = _NOT_YOURS
         advice = f". {hint}" if hint else ""
         raise StorageError(f"the store {url} {problem}: {url.redact(reason)}{advice}") from None
+
+
+def _one_line(message: str) -> str:
+    """Return the lines of a message as sentences of one line, without the last full stop."""
+    lines = (" ".join(line.split()) for line in message.splitlines())
+    sentences = (line if line.endswith((".", ":", ";", ",")) else f"{line}." for line in lines if line)
+    return " ".join(sentences).rstrip(".")
