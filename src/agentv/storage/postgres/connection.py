@@ -1,7 +1,10 @@
 """Connections to the team database; their errors become StorageErrors without the password."""
 
+import os
+import socket
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,9 +16,12 @@ if TYPE_CHECKING:
 
     Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
+CONNECT_TIMEOUT_S = 10
+"""Seconds for connecting, and for each short statement to be answered, unless the URL has a `connect_timeout`."""
+
 # A network that drops all packets is detected within half a minute; settings in the URL take precedence.
 _CONNECTION_DEFAULTS = {
-    "connect_timeout": 10,
+    "connect_timeout": CONNECT_TIMEOUT_S,
     "application_name": "agentv",
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -68,6 +74,37 @@ def _parameters_of(url: StoreUrl) -> Mapping[str, object]:
         if path and (name, path) != ("sslrootcert", "system") and not Path(str(path)).exists():
             raise StorageError(f"{url}: {name} {url.redact(str(path))} does not exist")
     return given
+
+
+@contextmanager
+def answer_in_time(connection: "Connection", url: StoreUrl) -> Iterator[None]:
+    """End a block of short statements, and the connection, if the server does not answer within connect_timeout.
+
+    A server may accept connections and hang, or another session may hold a lock. Raises StorageError.
+    """
+    # A value that the environment has as well is not among the parameters.
+    given_s = float(connection.info.get_parameters().get("connect_timeout", CONNECT_TIMEOUT_S))
+    timeout_s = given_s if given_s > 0 else threading.TIMEOUT_MAX  # as in libpq
+    with socket.socket(fileno=os.dup(connection.fileno())) as transport:
+        is_late = threading.Event()
+
+        def cut_off() -> None:
+            is_late.set()
+            with suppress(OSError):  # the server closed it meanwhile
+                transport.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(timeout_s, cut_off)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except Exception:
+            if is_late.is_set():
+                raise StorageError(f"the store {url} does not answer within {timeout_s:g} s") from None
+            raise
+        finally:
+            timer.cancel()
+            timer.join()  # it uses the socket
 
 
 _NOT_YOURS = (
