@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -132,7 +133,9 @@ def store_errors(url: StoreUrl, problem: str, *, hint: str = "") -> Iterator[Non
 
 
 def _one_line(message: str) -> str:
-    """Return the lines of a message as sentences of one line, without the last full stop."""
-    lines = (" ".join(line.split()) for line in message.splitlines())
-    sentences = (line if line.endswith((".", ":", ";", ",")) else f"{line}." for line in lines if line)
-    return " ".join(sentences).rstrip(".")
+    """Return a message of several lines in one, without the last full stop. A line may begin a new sentence."""
+    lines = [line for each in message.splitlines() if (line := " ".join(each.split()))]
+    return "".join(
+        f"{'.' if line[0].isupper() and before[-1:] not in '.:;,' else ''} {line}"
+        for before, line in pairwise(["", *lines])
+    ).strip(" .")
