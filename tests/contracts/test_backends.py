@@ -223,6 +223,26 @@ def test_a_node_that_joins_later_takes_rows(folder: Path) -> None:
     assert machines.nodes[1].given > 0
 
 
+def test_a_node_that_never_begins_does_not_keep_others_from_joining(folder: Path) -> None:
+    class Silent(ProcessNode):
+        async def begin(self) -> str | None:
+            if self.name == "node-1":
+                machines.add()
+                await asyncio.Event().wait()
+            return await super().begin()
+
+    machines = ProcessMachines(1, node=Silent)
+
+    def replace_it(_event: RowFinished) -> None:
+        if not machines.nodes[0].is_lost:
+            machines.nodes[0].lose()
+            machines.add()
+
+    report = asyncio.run(run_on(folder, machines, observers=(Calls(RowFinished, replace_it),)))
+    assert len(stored_rows(report)) == 12
+    assert machines.nodes[2].given > 0
+
+
 class InFlight:
     """Records how many rows are in flight at each event."""
 

@@ -1,12 +1,15 @@
 """What a run on a Ray cluster refuses before it stores anything, and what starts it from Python."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.support.ray_cluster import RayCluster
-from tests.support.ray_kills import write_project
+from tests.support.ray_kills import FUNCTION, write_project
+from tests.support.waiting import until
 
 FROM_PYTHON = """
 import json, sys
@@ -63,6 +66,20 @@ def test_ray_writes_no_messages_of_its_own(cluster: RayCluster, tmp_path: Path, 
     # This one warning of Ray comes before its settings are read, and only in a network without a way out.
     said = [line for line in done.stderr.splitlines() if "network_util.cc" not in line]
     assert (done.returncode, done.stdout, said) == (0, "", ["PASS: 1 of 1 judged result passed (100 %). Exit code 0."])
+
+
+def test_ray_writes_no_message_about_a_killed_node(cluster: RayCluster, tmp_path: Path) -> None:
+    write_project(tmp_path, cases=300)
+    (tmp_path / "function.py").write_text(FUNCTION.replace('return "yes"', 'await asyncio.sleep(0.3); return "yes"'))
+    address = ("--ray-address", cluster.address, "--shared-path", str(tmp_path))
+    words = cluster.agentv("run", ".", "--backend", "ray", *address, "--display", "none")
+    with subprocess.Popen(words, cwd=tmp_path, env=cluster.env, stderr=subprocess.PIPE, text=True) as driver:
+        calls = tmp_path / "calls.txt"
+        assert until(lambda: calls.exists() and len(calls.read_text().splitlines()) > 30)
+        os.kill(cluster.raylets[0], signal.SIGKILL)
+        said = driver.communicate()[1]
+    cluster.replace(0)
+    assert (driver.returncode, "(raylet)" in said) == (0, False), said
 
 
 def test_ray_does_not_send_the_working_folder_itself(cluster: RayCluster, tmp_path: Path) -> None:

@@ -63,6 +63,10 @@ class ProcessNode:
         """Let every call from now on, and those that wait, find nobody."""
         self._lost.set()
 
+    @property
+    def is_lost(self) -> bool:
+        return self._lost.is_set()
+
     async def begin(self) -> str | None:
         return await self.work.begin(self._env)
 

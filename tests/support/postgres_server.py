@@ -26,6 +26,8 @@ from agentv.storage.postgres.migrations import upgrade
 from agentv.templating.store_url import parse_store_url
 
 UNPRIVILEGED_UID = 65534
+DEFAULT_PORT = 5432
+"""It is a part of the name of the server's socket."""
 STARTS_S = 30.0
 _UNTIL_WE_ARE_GONE = '"$@" </dev/null & read -r _; kill -QUIT $!; wait $!'
 """The server ends when its standard input does: with the process that started it, whatever ends that."""
@@ -42,6 +44,7 @@ class PackagedServer:
     def __init__(self, programs: Path) -> None:
         self.programs = programs
         self.folder = Path(tempfile.mkdtemp(prefix="agentv-pg-"))
+        self._port = DEFAULT_PORT
         self._process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
             shutil.chown(self.folder, UNPRIVILEGED_UID)
@@ -56,16 +59,20 @@ class PackagedServer:
         return self.folder / "data"
 
     def url(self, database: str = "postgres") -> str:
-        return f"postgresql://postgres@/{database}?host={self.folder}"
+        port = "" if self._port == DEFAULT_PORT else f"&port={self._port}"
+        return f"postgresql://postgres@/{database}?host={self.folder}{port}"
 
-    def start(self) -> None:
-        """Start, and return when the server answers."""
+    def start(self, *more_settings: str, port: int = DEFAULT_PORT) -> None:
+        """Start, and return when the server answers. Of two settings with one name the later counts."""
+        self._port = port
         settings = [
             f"unix_socket_directories={self.folder}",
             "fsync=off",
             "listen_addresses=",
             "max_connections=200",
             "shared_buffers=16MB",
+            f"port={port}",
+            *more_settings,
         ]
         options = [part for setting in settings for part in ("-c", setting)]
         log = (self.folder / "log").open("ab")

@@ -60,6 +60,19 @@ def test_no_error_of_connecting_says_the_password(text: str) -> None:
     assert refused.value.__suppress_context__
 
 
+def test_the_error_of_a_misspelt_parameter_names_it() -> None:
+    url = "postgresql://ann:s3cret-pw@db/evals?ssl_mode=verify-full&connect_timeout=5"
+    with pytest.raises(StorageError, match=r"not a valid PostgreSQL URL: there is no parameter ssl_mode$"):
+        connect(parse_store_url(url))
+
+
+@pytest.mark.parametrize("name", ["sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir"])
+def test_a_file_of_tls_that_does_not_exist_is_an_error_that_names_it(name: str) -> None:
+    """PostgreSQL's own client ignores a missing certificate of the client, and missing lists of revoked ones."""
+    with pytest.raises(StorageError, match=f"{name} /no/such/file does not exist$"):
+        connect(parse_store_url(f"postgresql://ann@127.0.0.1:1/db?{name}=/no/such/file"))
+
+
 KEPT = {
     "postgresql://ann:s3cret-pw@db.example:5432/evals?sslmode=require": (
         "postgresql://ann@db.example:5432/evals?sslmode=require"
@@ -69,6 +82,17 @@ KEPT = {
     ),
     "postgresql://ann@/evals?host=/run/pg": "postgresql://ann@/evals?host=%2Frun%2Fpg",
     "postgresql://ann:s3cret?pw@db/evals": "***",
+    "postgresql://ann@db/evals?scram_client_key=s3cret&scram_server_key=s3cret": "postgresql://ann@db/evals",
+    **{
+        f"postgresql://ann@db/evals?{protection}": f"postgresql://ann@db/evals?{protection}"
+        for protection in (
+            "ssl=true",
+            "sslcrl=root.crl&sslcrldir=crls&sslcertmode=require&sslsni=1",
+            "ssl_min_protocol_version=TLSv1.3&ssl_max_protocol_version=TLSv1.3",
+            "requirepeer=postgres&krbsrvname=db&gssdelegation=0",
+            "keepalives=1&keepalives_idle=5&keepalives_interval=5&keepalives_count=2&tcp_user_timeout=9000",
+        )
+    },
 }
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -140,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     gc.set_threshold(_NEW_OBJECTS_PER_COLLECTION)
     hold_streams()  # from now on, write errors are stored and not raised; they are reported below
     with guarded_streams(os.environ):
-        code = _run(arguments)
+        code = _run(sys.argv[1:] if arguments is None else arguments)
     for name, stream in (("output", sys.stdout), ("error", sys.stderr)):
         error = unexpected_write_error(stream)
         if error is not None:
@@ -155,7 +156,7 @@ def exit_code_after_write_error(code: int, message: str) -> int:
     return new_code
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(arguments: Sequence[str]) -> int:
     try:
         code = agentv.main(arguments, prog_name="agentv", standalone_mode=False)
     except click.exceptions.Abort:
@@ -165,22 +166,35 @@ def _run(arguments: Sequence[str] | None) -> int:
             from agentv.cli.synonyms import with_advice
 
             error = with_advice(error)
-        error.show()
+        shown = io.StringIO()
+        error.show(file=shown)
+        click.echo(_redacted(shown.getvalue(), arguments), err=True, nl=False)
         return EXIT_USAGE
     except NothingFoundError as error:
-        return _print_error(error, EXIT_NOTHING)
+        return _print_error(error, arguments, EXIT_NOTHING)
     except (ConfigError, PluginError) as error:
-        return _print_error(error, EXIT_USAGE)
+        return _print_error(error, arguments, EXIT_USAGE)
     except AgentvError as error:
-        return _print_error(error, EXIT_INCOMPLETE)
+        return _print_error(error, arguments, EXIT_INCOMPLETE)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        return _print_error(f"{place}{error.strerror or error}", EXIT_INCOMPLETE)
+        return _print_error(f"{place}{error.strerror or error}", arguments, EXIT_INCOMPLETE)
     return code if isinstance(code, int) else 0
 
 
-def _print_error(error: AgentvError | str, code: int) -> int:
+def _print_error(error: AgentvError | str, arguments: Sequence[str], code: int) -> int:
     from agentv.reports.text.printable import printable
 
-    click.echo(f"error: {printable(str(error))}", err=True)  # the message may quote untrusted names
+    message = _redacted(str(error), arguments)
+    click.echo(f"error: {printable(message)}", err=True)  # the message may quote untrusted names
     return code
+
+
+def _redacted(message: str, arguments: Sequence[str]) -> str:
+    """Return a message without the passwords of URLs on the command line, which may stand in a wrong place there."""
+    if "://" not in message:
+        return message
+    from agentv.templating.secrets import SecretRedactor
+    from agentv.templating.store_url import secrets_of_urls
+
+    return SecretRedactor(secrets_of_urls(arguments)).redact(message)

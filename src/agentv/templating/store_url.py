@@ -1,7 +1,7 @@
 """The URL of a store for runs, which is shown and recorded without its password."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from msgspec import Struct
@@ -10,6 +10,7 @@ from agentv.templating.secrets import REDACTED, SecretRedactor
 from agentv.types.errors import ConfigError
 from agentv.types.structs import repr_without
 
+_SECRET_PARAMETER = re.compile("pass|secret|scram_.*_key")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9_+.-]*://.*", re.DOTALL)
 _SHOWN_PARAMETERS = ("host", "port", "dbname")
 _PUBLIC_PARAMETERS = (
@@ -17,23 +18,46 @@ _PUBLIC_PARAMETERS = (
     "channel_binding",
     "connect_timeout",
     "dbname",
+    "gssdelegation",
     "gssencmode",
+    "gsslib",
     "host",
     "hostaddr",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "krbsrvname",
+    "load_balance_hosts",
+    "max_protocol_version",
+    "min_protocol_version",
     "options",
     "passfile",
     "port",
     "require_auth",
+    "requirepeer",
     "service",
+    "servicefile",
+    "ssl",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
     "sslcert",
+    "sslcertmode",
+    "sslcrl",
+    "sslcrldir",
     "sslkey",
     "sslmode",
     "sslnegotiation",
     "sslrootcert",
+    "sslsni",
     "target_session_attrs",
+    "tcp_user_timeout",
     "user",
 )
-"""The connection parameters that may be stored with a run, because they cannot contain a password."""
+"""The connection parameters that may be stored with a run, because they cannot contain a password.
+
+Without one that protects the connection, such as `sslcrl`, a resumed run would connect with less protection.
+"""
 
 
 class StoreUrl(Struct, frozen=True):
@@ -76,6 +100,11 @@ class StoreUrl(Struct, frozen=True):
         parameters = urlencode(public, quote_via=quote)
         return f"{self.scheme}://{_without_password(address)}{f'?{parameters}' if parameters else ''}"
 
+    def unknown_parameters(self, known: Collection[str]) -> list[str]:
+        """Return the names of its parameters that are not known; none if the query may hold a part of the password."""
+        _, query = self._address_and_query()
+        return [] if "@" in query else [name for name, _ in parse_qsl(query) if name not in known]
+
     @property
     def place(self) -> str:
         """The host and the database, without the user."""
@@ -117,6 +146,12 @@ SHORTEST_REDACTED = 4
 """A shorter password is redacted only inside its URL, because elsewhere it may be a part of words."""
 
 
+def secrets_of_urls(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts to redact, so that no password is shown of a URL in one of these words (`--store=URL`)."""
+    urls = (found[0] for word in words if (found := _URL.search(word)) is not None)
+    return tuple(dict.fromkeys(part for url in urls for part in store_secrets(url) if part != url))
+
+
 def store_secrets(url: str, password: str = "") -> tuple[str, ...]:
     """Return the texts to redact, so that no password of a database is shown.
 
@@ -130,7 +165,7 @@ def _secrets(url: str, password: str) -> Iterator[str]:
     scheme, _, rest = url.partition("://")
     credentials, at, place = rest.rpartition("@")
     user, _, url_password = credentials.partition(":")
-    in_query = [value for name, value in parse_qsl(url.rpartition("?")[2]) if "pass" in name or "secret" in name]
+    in_query = [value for name, value in parse_qsl(url.rpartition("?")[2]) if _SECRET_PARAMETER.search(name)]
     if url_password or in_query:
         yield url
     if at and url_password:

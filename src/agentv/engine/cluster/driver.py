@@ -277,6 +277,7 @@ class Cluster:
         self._progress = asyncio.Event()
         self._closing = asyncio.Event()
         self._search: asyncio.Task[None] | None = None
+        self._joins: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._watchers: list[Callable[[], None]] = []
@@ -455,7 +456,10 @@ class Cluster:
         return None
 
     async def _search_nodes(self) -> None:
-        """Add the nodes that join the cluster later; end the run if a target has had no node for `grace_s`."""
+        """Add the nodes that join the cluster later; end the run if a target has had no node for `grace_s`.
+
+        A node that is about to begin counts as one, for at most `begin_s`.
+        """
         loop = asyncio.get_running_loop()
         all_placed_at = loop.time()
         try:
@@ -465,7 +469,7 @@ class Cluster:
                 unplaced = self._unplaced_target()
                 if unplaced is None:
                     all_placed_at = loop.time()
-                elif loop.time() - all_placed_at > self._timing.grace_s:
+                elif not self._joins and loop.time() - all_placed_at > self._timing.grace_s:
                     which = f"all nodes that can run target {unplaced.name!r}" if self._sessions else "all nodes"
                     waited = f"no new one joined within {self._timing.grace_s:.0f} s"
                     self._fail(ClusterError(f"{which} were lost, and {waited}"))
@@ -474,17 +478,25 @@ class Cluster:
             self._fail(error)
 
     async def _add_new_nodes(self) -> None:
-        """Add the nodes that joined the cluster; report a cluster that does not answer."""
+        """Start the nodes that joined the cluster; report a cluster that does not answer."""
         try:
             new = await self._machines.find()
         except ClusterError as error:
             self._recorder.note(str(error))
             return
-        before = len(self._sessions)
-        problems = await self._join(new)
+        if new:  # without waiting: a node whose network is cut off may take minutes to begin
+            self._start_task(self._joins, self._add_nodes(new))
+
+    async def _add_nodes(self, nodes: Sequence[Node]) -> None:
+        """Start nodes that joined the cluster later, and report them."""
+        try:
+            problems = await self._join(nodes)
+        except Exception as error:  # noqa: BLE001 - rows that wait for a node would wait for ever
+            self._fail(error)
+            return
         for problem in problems:
             self._recorder.note(f"a new node cannot run cases: {problem}")
-        joined = len(self._sessions) - before
+        joined = sum(session.node in nodes for session in self._sessions)
         if joined > 0:
             self._recorder.note(f"{joined} more node{'s' if joined > 1 else ''} joined the run")
 
@@ -686,11 +698,11 @@ class Cluster:
     async def _close(self) -> None:
         """Stop the nodes, store their last lines, and leave the cluster."""
         self._closing.set()
-        for work in (*self._repeated_rows, *([] if self._search is None else [self._search])):
+        for work in (*self._repeated_rows, *self._joins, *([] if self._search is None else [self._search])):
             work.cancel()
         sessions, self._sessions = self._sessions, []
         await asyncio.gather(*map(self._stop, sessions), return_exceptions=True)
-        await asyncio.gather(*self._calls, *self._listings, return_exceptions=True)
+        await asyncio.gather(*self._calls, *self._listings, *self._joins, return_exceptions=True)
         await self._machines.aclose()
 
     async def _stop(self, session: NodeSession) -> None:

@@ -55,6 +55,8 @@ def ray_quota(recorder: RunRecorder) -> QuotaService:
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # under `uv run` Ray would send the whole working folder, with its .env file
+    # Of a lost node Ray would print the end of its log; the run has a note of its own.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": r"[\s\S]",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray would warn that this becomes the default
 }
 """Environment variables that Ray reads when it is imported; those that the user has set are kept."""

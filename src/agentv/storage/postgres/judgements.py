@@ -1,22 +1,23 @@
 """A store for criteria judgements (`run_evaluation`): a table of the team database."""
 
-import asyncio
 import os
+import threading
 import weakref
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
 from agentv.execution.forks import ProcessLock, call_in_forks
+from agentv.execution.threads import call_in_thread
 from agentv.storage.judgements.configurations import split_configuration
-from agentv.storage.postgres.connection import check_driver, connect, store_errors
+from agentv.storage.postgres.connection import answer_in_time, check_driver, connect, store_errors
 from agentv.storage.postgres.line_columns import fitting_text
 from agentv.storage.postgres.migrations import check_version
 from agentv.storage.records.json_line import encode
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.aggregated_result import AggregatedEvaluationResult
-from agentv.types.errors import ConfigError, TemplateError
+from agentv.types.errors import ConfigError, StorageError, TemplateError
 from agentv.types.json_value import JsonObject
 from agentv.types.structs import repr_without
 
@@ -94,7 +95,12 @@ class PostgresStorageProvider:
 
     async def save_result(self, result: AggregatedEvaluationResult) -> None:
         """Store one judgement; when this returns, it is committed. Raises StorageError."""
-        await asyncio.to_thread(self._save, result)
+        # Not a thread of the event loop: those are few, and the program has other uses for them.
+        is_given_up = threading.Event()
+        try:
+            await call_in_thread(self._save, result, is_given_up, timeout_s=None)
+        finally:
+            is_given_up.set()
 
     def close(self) -> None:
         """Close the connection; the next judgement opens another."""
@@ -105,15 +111,17 @@ class PostgresStorageProvider:
         """Leave the connection to the parent of this process: closing it here would end it there."""
         self._connections.clear()
 
-    def _save(self, result: AggregatedEvaluationResult) -> None:
+    def _save(self, result: AggregatedEvaluationResult, is_given_up: threading.Event) -> None:
         split = split_configuration(result.to_dict())
         with self._lock:
-            if any(map(_is_broken, self._connections)):
+            if is_given_up.is_set():  # its caller waited too long for others
+                return
+            if any(_is_broken(connection, self.url) for connection in self._connections):
                 _close_all(self._connections)
-            with store_errors(self.url, "cannot store a judgement"):
-                if not self._connections:
-                    self._connections.append(self._connect())
-                connection = self._connections[0]
+            if not self._connections:
+                self._connections.append(self._connect())
+            connection = self._connections[0]
+            with answer_in_time(connection, self.url), store_errors(self.url, "cannot store a judgement"):
                 if split.config is not None and split.sha256 not in self._stored_hashes:
                     connection.execute(_ADD_CONFIG, [split.sha256, encode(split.config)])
                     self._stored_hashes.add(split.sha256)
@@ -122,20 +130,22 @@ class PostgresStorageProvider:
     def _connect(self) -> "Connection":
         connection = connect(self.url)
         try:
-            check_version(connection, self.url)
+            with store_errors(self.url, "cannot be read"):
+                check_version(connection, self.url)
         except BaseException:
             connection.close()
             raise
         return connection
 
 
-def _is_broken(connection: "Connection") -> bool:
+def _is_broken(connection: "Connection", url: StoreUrl) -> bool:
     """Return True if a connection broke since its last use. Retrying an insert instead could store a row twice."""
-    import psycopg  # noqa: PLC0415 - slow to import
-
+    if connection.closed:
+        return True
     try:
-        connection.execute("SELECT 1")
-    except psycopg.Error:
+        with answer_in_time(connection, url), store_errors(url, "cannot be reached"):
+            connection.execute("SELECT 1")
+    except StorageError:
         return True
     return False
 

@@ -4,6 +4,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from agentv.storage.postgres.connection import answer_in_time
 from agentv.types.errors import StorageError
 
 if TYPE_CHECKING:
@@ -61,8 +62,9 @@ def upgrade(connection: "Connection", url: "StoreUrl") -> tuple[str, ...]:
 
 
 def check_version(connection: "Connection", url: "StoreUrl") -> None:
-    """Raise StorageError unless a database's tables have the version that this version of agentv uses."""
-    version = version_of(connection)
+    """Raise StorageError unless a database answers in time with tables of the version that this agentv uses."""
+    with answer_in_time(connection, url):
+        version = version_of(connection)
     _check_not_newer(version, url)
     if version < newest_version():
         found = f"has tables of version {version}" if version else "has no tables of agentv"

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from agentv.execution.quotas import SHARE_OF_BLOCK
 from agentv.execution.threads import call_in_thread
-from agentv.storage.postgres.connection import check_driver, connect, store_errors
+from agentv.storage.postgres.connection import answer_in_time, check_driver, connect, store_errors
 from agentv.storage.postgres.migrations import check_version
 from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import QuotaError, StorageError
@@ -114,7 +114,7 @@ class PostgresQuota:
 def _connect(url: StoreUrl) -> "Connection":
     """Connect with a statement timeout, so that the server does not run an exchange that the process gave up."""
     connection = connect(url)
-    with store_errors(url, "cannot be reached"):
+    with answer_in_time(connection, url), store_errors(url, "cannot be reached"):
         connection.execute("SELECT set_config('statement_timeout', %s, false)", [f"{LEASE_S:g}s"])
     return connection
 
@@ -132,7 +132,7 @@ def _exchange(connection: "Connection", url: StoreUrl, request: QuotaRequest, *,
         LEASE_S,
         SHARE_OF_BLOCK,
     ]
-    with store_errors(url, "cannot lease a quota", hint=hint):
+    with answer_in_time(connection, url), store_errors(url, "cannot lease a quota", hint=hint):
         row = connection.execute(_CALL_EXCHANGE, values).fetchone()
     if row is None:
         raise StorageError(f"the store {url} returned no lease")
