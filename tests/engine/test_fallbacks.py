@@ -121,7 +121,7 @@ def test_a_fallback_needs_a_price_under_a_budget(run: Callable[..., RunReport]) 
 def test_failed_attempts_of_a_target_are_billed_and_estimated_also_before_a_cached_answer(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "agent.py").write_text(
-        "from agentv.types.errors import ProviderError\n"
+        "from agentv.types.provider import ProviderError\n"
         "from agentv.types.failures import Failure\n"
         "from agentv.types.provider import ProviderResponse\n"
         "def fails(request):\n"

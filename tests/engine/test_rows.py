@@ -8,7 +8,8 @@ from agentv.engine.calling.fingerprints import StoredEvaluators
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.prepared_case import prepare_case
 from agentv.engine.planning.targets import KnownTargets
-from agentv.engine.running.case import broken_row, case_record, crashed_row, skipped_row
+from agentv.engine.running.case_records import case_record
+from agentv.engine.running.rows import broken_row, crashed_row, skipped_row
 from agentv.scoring.counting.summary import Summary
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, Location, listed_cases
 from agentv.types.messages import FilePart, Message

@@ -7,8 +7,8 @@ from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs
-from agentv.engine.running.case import TargetSession
 from agentv.engine.running.clock import make_clock
+from agentv.engine.running.target_session import TargetSession
 from agentv.types.cases import EvalCase, EvalSuite, listed_cases
 from agentv.types.targets import ResolvedTarget, TargetConfig
 

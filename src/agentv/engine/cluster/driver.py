@@ -36,8 +36,8 @@ from agentv.engine.cluster.node_segments import MAX_UNLISTED, line_key
 from agentv.engine.cluster.tasks import TaskData, encode_tasks, to_data
 from agentv.engine.planning.plan import AnswerToScore, CaseTask
 from agentv.engine.planning.workspaces import wanted_workspace
-from agentv.engine.running.case import crashed_row, failed_row, not_begun_row
 from agentv.engine.running.recorder import UNLISTED, RunRecorder
+from agentv.engine.running.rows import crashed_row, failed_row, not_begun_row
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.quotas import QuotaClient
 from agentv.storage.records.decode import ANSWERS, CASES, RESULTS

@@ -11,8 +11,8 @@ from agentv.engine.calling.runtime import Runtime
 from agentv.engine.capture import Redactor
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.workspaces import target_workspace, wanted_workspace
-from agentv.engine.running.case import open_wanted_workspace
 from agentv.engine.running.clock import make_clock
+from agentv.engine.running.workspaces import open_wanted_workspace
 from agentv.registry import Specs
 from agentv.types.cases import EvalCase
 from agentv.types.errors import AgentvError

@@ -14,6 +14,7 @@ from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.planning.plan import AnswerToScore, CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase
 from agentv.engine.running.case import CaseRunner
+from agentv.engine.running.open_case import OpenCase
 from agentv.engine.running.recorder import RunRecorder
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.retry import is_retryable
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from agentv.engine.calling.batch_api import NoteEvent, SaveAnswers
 
 
-AnsweredCase: TypeAlias = tuple[PreparedCase, Answer]
+AnsweredCase: TypeAlias = tuple[OpenCase, Answer]
 
 
 class Batching(Struct, frozen=True):
@@ -100,10 +101,10 @@ async def run_batch(
         answered_case = answered.get(task.slot)
         if answered_case is None:
             return await runner.run(task)
-        prepared, answer = answered_case
+        opened, answer = answered_case
         if runner.run_elsewhere is not None:
             return await runner.run(replace(task, stored=AnswerToScore(answer)))
-        return await runner.finish(prepared, answer)
+        return await runner.finish(opened, answer)
 
     # After a stop during the call, all answers are scored; after a stop during the scoring, the rest is not.
     was_stopped = recorder.stop.state == "stopped"
@@ -142,21 +143,21 @@ async def _call_batch(
             if batching.has_fallback and isinstance(answer, Failure) and _may_help_alone(answer, retry):
                 retryable[key] = answer
             else:
-                saved[key] = cases[key], runner.save(cases[key], CallOutcome(answer, started_at, ended_at))
+                saved[key] = cases[key], cases[key].save(CallOutcome(answer, started_at, ended_at))
 
-    error = await _await_call(batching.call(list(cases.values()), save))
+    error = await _await_call(batching.call([opened.prepared for opened in cases.values()], save))
     if error is not None:
         failure = error.failure
         if failure.kind != "budget":  # a used-up budget stops the run
             runner.note(tasks[0], f"the batch failed ({failure.kind}: {failure.message}); {_consequence(batching)}")
         if not batching.has_fallback:
-            for key, prepared in cases.items():
+            for key, opened in cases.items():
                 if key not in saved:
-                    partial_response = error.partials.get(prepared.case.id)
+                    partial_response = error.partials.get(opened.prepared.case.id)
                     outcome = _failed_outcome(failure, partial_response, started_at, clock())
-                    saved[key] = prepared, runner.save(prepared, outcome)
+                    saved[key] = opened, opened.save(outcome)
         return saved
-    if missing := {key: prepared.case.id for key, prepared in cases.items() if key not in saved}:
+    if missing := {key: opened.prepared.case.id for key, opened in cases.items() if key not in saved}:
         messages = "; ".join(sorted({failure.message for failure in retryable.values()}))
         reasons = f" ({messages})" if messages else ""
         names = ", ".join(missing.values())
@@ -174,9 +175,9 @@ def _may_help_alone(failure: Failure, policy: RetryPolicy) -> bool:
     return is_retryable(failure, policy) or (failure.retryable and failure.kind == "target_timeout")
 
 
-def _open_cases(tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[ResultKey, PreparedCase]:
+def _open_cases(tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[ResultKey, OpenCase]:
     """Open the cases that a batch can answer: those with one request, which is not answered yet."""
-    cases: dict[ResultKey, PreparedCase] = {}
+    cases: dict[ResultKey, OpenCase] = {}
     for task in tasks:
         case = task.case
         if not isinstance(case, EvalCase) or case.turns or task.stored is not None:

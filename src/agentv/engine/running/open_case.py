@@ -1,0 +1,270 @@
+"""One case of a run from its call to its row."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agentv.engine.calling.answer import (
+    CallOutcome,
+    OnLogLine,
+    call_with_fallbacks,
+    failed_outcome,
+    make_answer,
+)
+from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.prepared_case import PreparedCase
+from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
+from agentv.engine.running.context import (
+    build_context,
+    conversation_context,
+)
+from agentv.engine.running.conversation import Conversation, JudgedTurns
+from agentv.engine.running.rows import (
+    dry_row,
+    is_dry,
+    judged_row,
+    reusable_scores,
+    unanswered_row,
+)
+from agentv.engine.running.score import run_evaluators
+from agentv.engine.running.target_session import TargetSession
+from agentv.engine.running.workspaces import (
+    capture,
+    captured_to_json,
+    in_folder,
+    in_saved_workspace,
+    open_wanted_workspace,
+    workspace_name,
+)
+from agentv.evaluators.isolation import PreparedEvaluator
+from agentv.execution.cancelled_calls import attached_call
+from agentv.scoring.keys.identity import (
+    score_keys,
+)
+from agentv.scoring.results.aggregation import (
+    row_state,
+)
+from agentv.types.evaluation import EvaluationContext, EvaluatorResult
+from agentv.types.events import LogLine
+from agentv.types.provider import ProviderError, ProviderResponse
+from agentv.types.records.answer import Answer
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
+from agentv.types.usage import AMOUNT_NOTES
+
+if TYPE_CHECKING:
+    from agentv.engine.running.case import CaseRunner
+    from agentv.execution.workspaces.workspaces import Workspace
+
+
+class RowSink(Protocol):
+    """Saves cases and answers to the run folder."""
+
+    def case(self, record: CaseRecord) -> None:
+        """Save a case before its first call."""
+
+    def answer(self, answer: Answer) -> Answer:
+        """Save an answer before it is scored, and return it with its number."""
+
+
+BeforeRepeat: TypeAlias = Callable[[], Awaitable[None]] | None
+"""Called before the target is called again after a failure, to reset the workspace."""
+
+
+class OpenCase(Struct, frozen=True):
+    """A prepared case, the session of its target, and the runner whose live objects it uses."""
+
+    runner: "CaseRunner"
+    session: TargetSession
+    prepared: PreparedCase
+
+    @property
+    def task(self) -> CaseTask:
+        """The task of the case."""
+        return self.prepared.task
+
+    async def row(self) -> CaseResult:
+        """Return the row of the case: its stored answer is judged, or its target is called."""
+        task = self.task
+        if task.stored is not None:
+            return await self._judge_stored(task.stored.answer)
+        wanted = wanted_workspace(self.prepared.case, task.suite, task.target)
+        if wanted is not None:
+            return await self._row_in_workspace(wanted)
+        answer, judged = await self.answer()
+        return await self.judge(self.runner.sink.answer(answer), judged)
+
+    async def answer(self, before_repeat: BeforeRepeat = None) -> tuple[Answer, JudgedTurns]:
+        """Return the target's answer, not saved yet, and the results of turns that had to be judged before it ended."""
+        if not self.prepared.case.turns:
+            return await self.call(self.save, before_repeat=before_repeat), {}
+        conversation = Conversation(self)
+        return await conversation.hold(before_repeat), conversation.judged
+
+    async def call(self, save: Callable[[CallOutcome], object], *, before_repeat: BeforeRepeat = None) -> Answer:
+        """Return the answer of the target or a fallback. An interrupted response is saved without a row."""
+        runtime, show = self.runner.runtime, self.runner.on_log_line
+        try:
+            outcome = await call_with_fallbacks(
+                self.prepared,
+                self.session.provider,
+                runtime,
+                on_retry=partial(self.runner.on_retry, self.task),
+                on_log_line=None if show is None else self._log_line_of(show),
+                before_repeat=before_repeat,
+            )
+        except asyncio.CancelledError as error:
+            call = attached_call(error)
+            if call is not None:  # it has attempts, whose times count
+                now = runtime.clock()
+                save(failed_outcome(call, started_at=now, ended_at=now))
+            raise
+        return self.make_answer(outcome)
+
+    def _log_line_of(self, show: Callable[[LogLine], None]) -> OnLogLine:
+        """Return the function that shows a line of the case's log."""
+        key, session = self.task.slot, self.session
+        return lambda target, text: show(LogLine(key, target, session.cleaner().text(text)))
+
+    def save(self, outcome: CallOutcome) -> Answer:
+        """Return the cleaned answer of an outcome, saved before it is scored."""
+        return self.runner.sink.answer(self.make_answer(outcome))
+
+    def make_answer(self, outcome: CallOutcome) -> Answer:
+        """Return the cleaned answer of an outcome, and report the notes of the response as notes of the run."""
+        counts_attempts = self.session.provider.counts_attempts
+        answer = make_answer(self.prepared, outcome, cleaner=self.session.cleaner(), counts_attempts=counts_attempts)
+        if outcome.answered_by is not None:
+            self._note(f"it failed on cases that its fallback {outcome.answered_by!r} answered")
+        if isinstance(outcome.result, ProviderResponse):
+            for note in outcome.result.notes:
+                self._note(note)
+        elif outcome.partial is not None:
+            for note in outcome.partial.notes:
+                if note in AMOUNT_NOTES:
+                    self._note(note)
+        return answer
+
+    def _note(self, message: str) -> None:
+        self.runner.note(self.task, message)
+
+    async def judge(self, answer: Answer, judged: JudgedTurns | None = None) -> CaseResult:
+        """Return the row of a saved answer. `judged` has the results of turns that were judged before, by number."""
+        prepared, session, task, run_id = self.prepared, self.session, self.task, self.runner.run_id
+        if answer.error is not None:
+            return unanswered_row(run_id, prepared, answer, is_model=session.is_model)
+        if is_dry(task, answer.answered_by, answer.request):
+            return dry_row(run_id, prepared, answer)
+        scoring = session.scoring(prepared)
+        keys = score_keys(answer.answer_key, prepared.keys.expectation, scoring.setup_digests)
+        known = {} if task.stored is None else reusable_scores(task.stored, keys, scoring.evaluators)
+        context = self.context(answer)
+        turns: tuple[EvaluatorResult, ...] = ()
+        if prepared.case.turns:
+            turn_keys = self.runner.fingerprints.turn_keys(prepared.case, task, answer.answer_key)
+            keys = {**keys, **turn_keys}
+            known_turns = {} if task.stored is None else reusable_scores(task.stored, turn_keys, ())
+            turns = await Conversation(self, dict(judged or {})).judge(answer, known_turns)
+            context = conversation_context(context, answer)
+        results = (*turns, *await self.score(context, scoring.prepared_evaluators, known))
+        summary = context.candidate_trace_summary
+        return judged_row(
+            run_id, prepared, answer, results, score_keys=keys, summary=summary, is_model=session.is_model
+        )
+
+    def context(self, answer: Answer) -> EvaluationContext:
+        """Return what the evaluators of an answer see."""
+        prepared = self.prepared
+        return build_context(
+            self.session.unanswered_context,
+            prepared.case,
+            answer,
+            prompt=prepared.prompt,
+            criteria=prepared.criteria,
+            now=self.runner.runtime.clock(),
+            workspace_path=prepared.request.workspace,
+            is_workspace_missing=prepared.is_workspace_missing,
+        )
+
+    async def score(
+        self, context: EvaluationContext, evaluators: Sequence[PreparedEvaluator], known: Mapping[str, EvaluatorResult]
+    ) -> tuple[EvaluatorResult, ...]:
+        """Return the results of all evaluators, in order; those `known` by name do not run again."""
+        pending = [evaluator for evaluator in evaluators if evaluator.config.name not in known] if known else evaluators
+        results = await run_evaluators(context, pending)
+        cleaned: tuple[EvaluatorResult, ...] = self.session.cleaner().clean(results)
+        if not known:
+            return cleaned
+        new_results = iter(cleaned)
+        return tuple(known.get(evaluator.config.name) or next(new_results) for evaluator in evaluators)
+
+    async def _row_in_workspace(self, wanted: WantedWorkspace) -> CaseResult:
+        """Call the target in the row's own folder, capture the changes, and score before the folder is removed."""
+        runner, session = self.runner, self.session
+        started_at = runner.runtime.clock()
+        try:
+            placed = wanted if runner.place_workspace is None else runner.place_workspace(wanted)
+            async with open_wanted_workspace(placed, workspace_name(self.task), runner.runtime) as workspace:
+                session.redact_keys(workspace.keys)
+                for note in workspace.source_notes:
+                    self._note(note)
+                opened = self._in_folder(workspace.path)
+                answer, judged = await opened.answer(workspace.reset)
+                captured, answer = await capture(workspace, answer)
+                cleaner = session.cleaner()
+                (fields,) = cleaner.clean_all(captured_to_json(captured, workspace, keep=wanted.config.keep))
+                answer = replace(answer, workspace=fields, repaired=answer.repaired or cleaner.repaired)
+                row = await opened.judge_in_workspace(runner.sink.answer(answer), workspace, judged)
+                for note in captured.notes:
+                    self._note(f"{self.prepared.case.id}: {note}")
+                return row
+        except ProviderError as error:
+            return await self.judge(self.save(CallOutcome(error.failure, started_at, runner.runtime.clock())))
+
+    async def judge_in_workspace(
+        self, answer: Answer, workspace: "Workspace", judged: JudgedTurns | None = None
+    ) -> CaseResult:
+        """Return the row of a saved answer, scored before its workspace is removed; if interrupted, keep it."""
+        try:
+            row = await self.judge(answer, judged)
+        except asyncio.CancelledError:
+            if answer.error is None and not self.runner.runtime.machine:
+                kept = workspace.keep_unscored(self._unscored_place(answer))
+                self._note(f"{answer.slot.eval_id}: not scored yet; `resume` scores it in its workspace, {kept}")
+            raise
+        for note in await workspace.finish(failed=row_state(row) != "pass"):
+            self._note(f"{answer.slot.eval_id}: {note}")
+        return row
+
+    def _unscored_place(self, answer: Answer) -> Path:
+        """Return the folder that keeps the workspace of an answer of this run until the answer is scored."""
+        return Path(self.runner.runtime.home, "runs", self.runner.run_id, "workspaces", f"answer-{answer.seq}")
+
+    async def _judge_stored(self, answer: Answer) -> CaseResult:
+        """Return the row of a stored answer, judged in its workspace if that was kept."""
+        if answer.workspace is None:
+            return await self.judge(answer)
+        task, place, saved = self.task, self._unscored_place(answer), answer.workspace.get("path")
+        wanted = wanted_workspace(self.prepared.case, task.suite, task.target)
+        if wanted is None or not place.is_dir():
+            return await replace(self, prepared=in_saved_workspace(self.prepared, saved)).judge(answer)
+        from agentv.execution.workspaces.workspaces import open_kept_workspace  # noqa: PLC0415 - few runs need it
+
+        saved_path = Path(self.runner.runtime.home, "workspaces", f"{workspace_name(task)}-{self.runner.run_id}")
+        saved_path = Path(saved) if isinstance(saved, str) else saved_path
+        async with open_kept_workspace(wanted.config, place, saved_path=saved_path) as workspace:
+            self.session.redact_keys(workspace.keys)
+            row = await self._in_folder(workspace.path).judge_in_workspace(answer, workspace)
+        with suppress(OSError):  # answers that are not scored yet have theirs in the same folder
+            place.parent.rmdir()
+        return row
+
+    def _in_folder(self, folder: Path) -> "OpenCase":
+        """Return the case with `folder` as its workspace."""
+        return replace(self, prepared=in_folder(self.prepared, folder))
