@@ -12,7 +12,14 @@ from tests.support.stored import RUN, at_noon, make_answer, make_result, make_ru
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.copying import RunPuller, RunPusher
-from agentv.storage.postgres.migrations import check_version, migrations, newest_version, upgrade, version_of
+from agentv.storage.postgres.migrations import (
+    check_server,
+    check_version,
+    migrations,
+    newest_version,
+    upgrade,
+    version_of,
+)
 from agentv.storage.run.folder import RunFolder
 from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.errors import StorageError
@@ -175,6 +182,15 @@ def test_a_step_that_fails_leaves_nothing_behind() -> None:
             upgrade(connection, url)
         assert version_of(connection) == 0
         assert connection.execute("SELECT to_regclass('agentv.runs')").fetchone() == (None,)
+
+
+def test_a_server_that_is_too_old_is_refused() -> None:
+    url = parse_store_url("postgresql://ann@db.example/evals")
+    check_server(140000, url)
+    with pytest.raises(
+        StorageError, match=r"db.example/evals is on PostgreSQL 13; agentv needs PostgreSQL 14 or newer"
+    ):
+        check_server(130016, url)
 
 
 def test_upgrades_at_once_wait_for_each_other() -> None:

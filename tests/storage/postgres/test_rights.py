@@ -52,6 +52,10 @@ def member_urls(url: str) -> Iterator[tuple[StoreUrl, StoreUrl]]:
             connection.execute(f"DROP ROLE {name}".encode())
 
 
+def role_of(url: StoreUrl) -> str:
+    return url.text.partition("//")[2].partition("@")[0]
+
+
 def label(folder: Path) -> None:
     labelled = Label(
         slot=make_result().slot,
@@ -104,9 +108,7 @@ def test_a_user_cannot_change_rows_of_another_even_with_more_rights(
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(f"UPDATE agentv.{table} SET line = ''".encode())
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(
-            f"GRANT ALL ON ALL TABLES IN SCHEMA agentv TO {ben.text.partition('//')[2].partition('@')[0]}"
-        )
+        connection.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA agentv TO {role_of(ben)}".encode())
     with connect(ben) as connection:
         for table in LINE_TABLES:
             assert connection.execute(f"UPDATE agentv.{table} SET line = ''".encode()).rowcount == 0
@@ -127,13 +129,40 @@ def test_another_user_cannot_continue_a_run_but_members_of_its_role_can(
     write_run(tmp_path / "there", rows=1)
     with pytest.raises(StorageError, match=f"run {RUN.run_id}: it was stored by another user of the database"):
         push(pulled, ben)
-    names = [each.text.partition("//")[2].partition("@")[0] for each in (ann, ben)]
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"GRANT {names[0]} TO {names[1]}".encode())
+        connection.execute(f"GRANT {role_of(ann)} TO {role_of(ben)}".encode())
     assert push(pulled, ben) > 0
     with connect(ben) as connection:
         (run,) = list_shared_runs(connection, ben)
     assert run.counts == {"fail": 4}
+
+
+ADD_RESULT = "INSERT INTO agentv.results (run_id, seq, line) VALUES (%s, 9, '')"
+ADD_ENDED = """
+INSERT INTO agentv.events (run_id, seq, line, type) VALUES (%s, 9, '{"type":"ended"}', 'labelled')
+"""
+
+
+@pytest.mark.parametrize("statement", [ADD_RESULT, ADD_ENDED], ids=["result", "event"])
+def test_objects_of_the_same_name_do_not_give_the_rights_of_another(
+    tmp_path: Path, url: str, member_urls: tuple[StoreUrl, StoreUrl], statement: str
+) -> None:
+    ann, ben = member_urls
+    push(write_run(tmp_path / "here"), ann)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA AUTHORIZATION {role_of(ben)}".encode())
+    with connect(ben) as connection:
+        connection.execute(
+            f"CREATE TEMP TABLE pg_roles AS SELECT '{role_of(ann)}'::name AS rolname, oid "
+            "FROM pg_catalog.pg_roles WHERE rolname = current_user".encode()
+        )
+        connection.execute(
+            f"CREATE FUNCTION {role_of(ben)}.convert_from(bytea, name) RETURNS text LANGUAGE sql IMMUTABLE "
+            """AS $$ SELECT '{"type":"labelled"}' $$""".encode()
+        )
+        connection.execute(f"SET search_path = {role_of(ben)}, pg_catalog".encode())
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            connection.execute(statement.encode(), [RUN.run_id])
 
 
 def test_deleting_runs_needs_the_rights_that_the_page_names(
@@ -141,9 +170,8 @@ def test_deleting_runs_needs_the_rights_that_the_page_names(
 ) -> None:
     ann, ben = member_urls
     push(write_run(tmp_path / "here"), ann)
-    name = ben.text.partition("//")[2].partition("@")[0]
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"GRANT DELETE ON agentv.runs, agentv.blobs, agentv.run_blobs TO {name}".encode())
+        connection.execute(f"GRANT DELETE ON agentv.runs, agentv.blobs, agentv.run_blobs TO {role_of(ben)}".encode())
     with connect(ben) as connection:
         assert remove_shared_runs(connection, ben, [RUN.run_id]) == (RUN.run_id,)
         assert connection.execute("SELECT count(*) FROM agentv.results").fetchone() == (0,)

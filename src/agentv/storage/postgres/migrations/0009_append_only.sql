@@ -5,14 +5,22 @@
 ALTER TABLE agentv.runs ADD COLUMN stored_by text;
 ALTER TABLE agentv.runs ALTER COLUMN stored_by SET DEFAULT current_user;
 
-CREATE FUNCTION agentv.may_write(in_run_id text) RETURNS boolean LANGUAGE sql STABLE AS $$
+-- The names in the bodies of these functions are looked up once, now: otherwise a user could replace `pg_roles` or
+-- `convert_from` by a table or function of the same name (needs PostgreSQL 14).
+CREATE FUNCTION agentv.may_write(in_run_id text) RETURNS boolean LANGUAGE sql STABLE
+BEGIN ATOMIC
     SELECT EXISTS (
         SELECT FROM agentv.runs WHERE run_id = in_run_id AND (
             stored_by IS NULL OR stored_by = current_user
             OR EXISTS (SELECT FROM pg_roles WHERE rolname = stored_by AND pg_has_role(oid, 'MEMBER'))
         )
-    )
-$$;
+    );
+END;
+
+CREATE OR REPLACE FUNCTION agentv.as_json(line bytea) RETURNS jsonb LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT regexp_replace(convert_from(line, 'UTF8'), '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')::jsonb;
+END;
 
 DO $$
 DECLARE
