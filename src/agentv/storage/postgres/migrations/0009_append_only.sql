@@ -1,20 +1,22 @@
--- Lines are only added, and only by the user who stored the run, or a member of that role: row security holds whatever
--- rights were granted on the tables, for all but their owner. Runs of before have no `stored_by`: every user may continue
--- them. Without a policy for UPDATE, no row of a table is changed.
+-- Lines are only added, and only by the user who stored the run, or a member of that role: row security holds for
+-- INSERT, UPDATE and DELETE, whatever was granted, of all but the owner of the tables and roles that bypass it. Runs of
+-- before have no `stored_by`: every user may continue them. Without a policy for UPDATE, no row of a table is changed;
+-- without one for DELETE, its rows are deleted only with their run, as foreign keys bypass row security.
 
 ALTER TABLE agentv.runs ADD COLUMN stored_by text;
 ALTER TABLE agentv.runs ALTER COLUMN stored_by SET DEFAULT current_user;
 
 -- The names in the bodies of these functions are looked up once, now: otherwise a user could replace `pg_roles` or
 -- `convert_from` by a table or function of the same name (needs PostgreSQL 14).
+CREATE FUNCTION agentv.may_write_for(in_role text) RETURNS boolean LANGUAGE sql STABLE
+BEGIN ATOMIC
+    SELECT in_role IS NULL OR in_role = current_user
+        OR EXISTS (SELECT FROM pg_roles WHERE rolname = in_role AND pg_has_role(oid, 'MEMBER'));
+END;
+
 CREATE FUNCTION agentv.may_write(in_run_id text) RETURNS boolean LANGUAGE sql STABLE
 BEGIN ATOMIC
-    SELECT EXISTS (
-        SELECT FROM agentv.runs WHERE run_id = in_run_id AND (
-            stored_by IS NULL OR stored_by = current_user
-            OR EXISTS (SELECT FROM pg_roles WHERE rolname = stored_by AND pg_has_role(oid, 'MEMBER'))
-        )
-    );
+    SELECT EXISTS (SELECT FROM agentv.runs WHERE run_id = in_run_id AND agentv.may_write_for(stored_by));
 END;
 
 CREATE OR REPLACE FUNCTION agentv.as_json(line bytea) RETURNS jsonb LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -33,6 +35,7 @@ BEGIN
         'blobs', 'run_blobs', 'judgements', 'judgement_configs']
     LOOP
         may_add := CASE
+            WHEN name = 'runs' THEN 'stored_by = current_user'
             WHEN name IN ('cases', 'answers', 'results', 'repeated_results') THEN 'agentv.may_write(run_id)'
             WHEN name = 'events' THEN 'agentv.may_write(run_id)' || by_labels
             ELSE 'true'
@@ -40,9 +43,14 @@ BEGIN
         EXECUTE format('ALTER TABLE agentv.%I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY readable ON agentv.%I FOR SELECT USING (true)', name);
         EXECUTE format('CREATE POLICY added ON agentv.%I FOR INSERT WITH CHECK (%s)', name, may_add);
+    END LOOP;
+    FOREACH name IN ARRAY ARRAY['runs', 'blobs', 'run_blobs', 'judgements', 'judgement_configs']
+    LOOP
         EXECUTE format('CREATE POLICY deleted ON agentv.%I FOR DELETE USING (true)', name);
     END LOOP;
 END
 $$;
 
-CREATE POLICY continued ON agentv.runs FOR UPDATE USING (agentv.may_write(run_id));
+-- The check of a changed row finds the run as it was: a run keeps its id, and is not given to another user.
+CREATE POLICY continued ON agentv.runs FOR UPDATE USING (agentv.may_write_for(stored_by))
+    WITH CHECK (agentv.may_write(run_id) AND agentv.may_write_for(stored_by));
