@@ -1,3 +1,47 @@
+-- An answer whose result is `skipped`, such as one that waits for people, is a first answer as well.
+CREATE OR REPLACE VIEW agentv.counted_results AS
+WITH made_again AS (
+    SELECT DISTINCT run_id FROM agentv.results WHERE generation > 0
+), with_answered AS (
+    SELECT *, coalesce(generation, 0) AS number, rerun IS NULL AND CASE status
+        WHEN 'skipped' THEN coalesce(answer_key, '') <> ''
+        WHEN 'error' THEN error_stage = 'evaluator' AND error_kind IS DISTINCT FROM 'target_missing'
+        ELSE status IS NOT NULL
+    END AS is_answered
+    FROM agentv.results WHERE run_id IN (SELECT run_id FROM made_again)
+), with_first AS (
+    SELECT *,
+        bool_or(is_answered) OVER question AS has_answer,
+        min(number) FILTER (WHERE is_answered) OVER question AS first_number,
+        first_value(answer_seq) OVER (question ORDER BY is_answered DESC NULLS LAST, number, seq) AS first_answer
+    FROM with_answered
+    WINDOW question AS (PARTITION BY run_id, suite, eval_id, target, trial, prompt, answer_key)
+), with_counted AS (
+    SELECT *, max(number) FILTER (
+        WHERE rerun IS NULL AND (
+            has_answer IS NOT TRUE OR number <= first_number OR answer_seq IS NOT DISTINCT FROM first_answer
+        )
+    ) OVER (PARTITION BY run_id, suite, eval_id, target, trial, prompt) AS counted
+    FROM with_first
+), counted AS (
+    SELECT run_id, seq FROM with_counted WHERE rerun IS NULL AND number = counted
+    UNION ALL
+    SELECT run_id, seq FROM agentv.results WHERE run_id NOT IN (SELECT run_id FROM made_again)
+), last_change AS (
+    SELECT DISTINCT ON (run_id, slot) run_id, type, slot
+    FROM (
+        SELECT run_id, seq, type, agentv.as_json(line) -> 'slot' AS slot
+        FROM agentv.events WHERE type IN ('case_retired', 'case_returned')
+    ) AS changes ORDER BY run_id, slot, seq DESC
+)
+SELECT results.* FROM agentv.results JOIN counted USING (run_id, seq)
+WHERE NOT EXISTS (
+    SELECT FROM last_change WHERE type = 'case_retired' AND last_change.run_id = results.run_id
+        AND slot ->> 'suite' = suite AND slot ->> 'eval_id' = eval_id AND slot ->> 'target' = target
+        AND coalesce((slot ->> 'trial')::numeric, 0) = coalesce(trial, 0)
+        AND slot ->> 'prompt' IS NOT DISTINCT FROM prompt
+);
+
 -- Lines are only added, and only by the user who stored the run, or a member of that role: row security holds for
 -- INSERT, UPDATE and DELETE, whatever was granted, of all but the owner of the tables and roles that bypass it. Runs of
 -- before have no `stored_by`: every user may continue them. Without a policy for UPDATE, no row of a table is changed;

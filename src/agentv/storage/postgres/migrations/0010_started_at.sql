@@ -6,6 +6,7 @@ UPDATE agentv.runs SET started_at = least(coalesce(created_at, pushed_at), pushe
 ALTER TABLE agentv.runs ALTER COLUMN started_at SET DEFAULT now();
 ALTER TABLE agentv.runs ALTER COLUMN started_at SET NOT NULL;
 CREATE INDEX runs_by_start ON agentv.runs (started_at);
+DROP INDEX agentv.runs_by_time;  -- of `created_at`, which decides nothing any more
 
 ALTER POLICY added ON agentv.runs WITH CHECK (stored_by = current_user AND started_at <= now());
 ALTER POLICY continued ON agentv.runs
