@@ -25,7 +25,6 @@ from agentv.storage.run.folder import RunFolder
 from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.errors import StorageError
 
-
 DIGESTS = {
     "0001_runs": "ad907c40061adeac",
     "0002_judgements": "d406b3a3c8752133",
