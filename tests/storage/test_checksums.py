@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def problems(folder: Path) -> list[str]:
     run = open_run(folder)
-    return list(changed_files(run, load_checksums(run)))
+    return list(changed_files(run, load_checksums(run)).values())
 
 
 def kill(folder: Path) -> None:
@@ -99,6 +99,26 @@ def test_checksums_that_cannot_be_read_are_reported(folder: Path, fields: str) -
     assert problems(folder) == [
         "events.jsonl was changed after it was written: the checksums of event 9 cannot be read"
     ]
+
+
+def test_the_event_of_a_label_says_nothing_of_other_files(folder: Path) -> None:
+    events = folder / "events.jsonl"
+    checksums = '{"labels.jsonl":{"lines":0,"bytes":0,"crc32":"00000000"},"run.json":{"crc32":"0badc0de"}}'
+    line = (
+        '{"schema":"agentv-event-1","seq":9,"time":"2026-01-01T00:00:00Z","type":"labelled",'
+        f'"checksums":{checksums}}}\n'
+    )
+    events.write_text(events.read_text() + line)
+    assert problems(folder) == []
+
+
+def test_a_file_that_cannot_be_read_is_a_problem_beside_others(folder: Path) -> None:
+    (folder / "results.jsonl").write_text("")
+    (folder / "answers.jsonl").unlink()
+    (folder / "answers.jsonl").mkdir()
+    answers, results = problems(folder)
+    assert answers.startswith("answers.jsonl cannot be compared with its checksums: ")
+    assert results.startswith("results.jsonl was changed after it was written")
 
 
 def test_lines_longer_than_one_read_have_the_same_checksum(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_file_is_the_same_wherever_it_is_cut(texts: list[str], size: int, read
                     file.seek(offset)
                     assert file.read(count) == expected[offset : offset + count]
         assert (moved.counts(), rows(moved)) == (plain.counts(), rows(plain))
-        assert list(changed_files(moved, load_checksums(moved))) == []
+        assert changed_files(moved, load_checksums(moved)) == {}
         numbers = {row.answer_seq for row in moved.results() if row.answer_seq is not None}
         assert {seq: each.text for seq, each in moved.answers_at(numbers).items()} == dict(enumerate(texts))
 
@@ -98,7 +98,7 @@ def test_a_run_that_is_continued_goes_on_with_the_next_part(before: list[str], a
         store.close("finished")
         run = open_run(runs / "r")
         assert [row.seq for row in run.all_results()] == list(range(len(before) + len(after)))
-        assert list(changed_files(run, load_checksums(run))) == []
+        assert changed_files(run, load_checksums(run)) == {}
 
 
 def test_a_run_is_read_while_parts_of_it_are_moved(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path: Path, step: str,
     run = continue_run(tmp_path)
     assert rows(run) == [*found, "last"]
     assert [row.seq for row in run.all_results()] == list(range(len(found) + 1))
-    assert list(changed_files(run, load_checksums(run))) == []
+    assert changed_files(run, load_checksums(run)) == {}
     assert not any((run.folder / name).exists() for name in LINE_FILES[1:])
     assert not list(run.folder.glob("*.[0-9]*.jsonl"))
 
@@ -226,7 +226,7 @@ def test_segments_of_nodes_and_own_parts_are_one_file(steps: list[tuple[str, lis
         answers = run.answers_at({row.answer_seq for row in run.all_results() if row.answer_seq is not None})
         assert {seq: each.text for seq, each in answers.items()} == dict(enumerate(expected))
         assert [each.seq for each in answers.values()] == list(answers)
-        assert list(changed_files(run, load_checksums(run))) == []
+        assert changed_files(run, load_checksums(run)) == {}
 
 
 class WatchedPath(type(Path())):  # type: ignore[misc]  # its class depends on the system

@@ -107,10 +107,10 @@ def pull_command(runs: tuple[str, ...], url: str | None, *, as_json: bool, **fil
 
     from agentv.cli.run_sources import open_store
     from agentv.cli.screen import warn_of_edits
-    from agentv.engine.stored.report import find_edits
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import runs_folder
     from agentv.storage.run.stored import open_run
+    from agentv.storage.run.stored_check import check_stored_run
     from agentv.types.errors import ConfigError, StorageError
 
     wanted = _wanted_runs(**filters)
@@ -130,7 +130,7 @@ def pull_command(runs: tuple[str, ...], url: str | None, *, as_json: bool, **fil
                 code = EXIT_STORE
                 click.echo(f"error: {error}", err=True)
                 continue
-            edits = find_edits(open_run(found.folder))
+            edits = check_stored_run(open_run(found.folder)).edits
             warn_of_edits(run_id, edits)
             code = EXIT_STORE if edits else code
             pulled.append({"run_id": run_id, "lines": found.lines, "folder": str(found.folder), "edited": list(edits)})
