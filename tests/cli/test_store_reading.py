@@ -183,6 +183,23 @@ def test_pull_takes_several_runs_and_filters(call: Call, url: str, puller: Path)
 
 
 @pytest.mark.usefixtures("puller")
+def test_pull_with_filters_names_the_runs_that_it_cannot_read(call: Call, url: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "UPDATE agentv.runs SET record = convert_to(replace(convert_from(record, 'UTF8'), 'agentv-run-1', "
+            "'agentv-run-9'), 'UTF8') WHERE name = 'night-1'"
+        )
+    code, out, err = call("store", "pull", "--since", "1d", "--store", url)
+    assert (code, out.count("lines pulled into")) == (0, 2)
+    (skipped,) = err.splitlines()
+    assert skipped.startswith("skipped: run.json of run ")
+    assert "cannot be read in the store: " in skipped
+    assert "agentv-run-9" in skipped
+    code, _, err = call("store", "pull", "night-1", "night-2", "--store", url)
+    assert (code, "agentv-run-9" in err) == (3, True)
+
+
+@pytest.mark.usefixtures("puller")
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "message"),
     [

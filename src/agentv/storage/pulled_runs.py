@@ -49,8 +49,8 @@ class PulledRuns:
 
     def _listed(self, run: SharedRun) -> ListedRun:
         folder = runs_folder(self.home) / run.run_id
-        if run.record is None:
-            return ListedRun(folder, UNREADABLE, problem=f"run.json of run {run.run_id} cannot be read in the store")
+        if run.problem is not None:
+            return ListedRun(folder, UNREADABLE, problem=run.problem)
         return ListedRun(folder, run.state, run.record, run.counts)
 
 
