@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.support.opened import counted_opens
 from tests.support.stored import RUN, at_noon, make_result, make_run
 
 from agentv.storage.files import line_file
@@ -13,6 +14,7 @@ from agentv.storage.files.line_file import LineFile
 from agentv.storage.run.checksums import changed_files, load_checksums
 from agentv.storage.run.folder import RESULTS_PER_CHECKSUM, RunFolder
 from agentv.storage.run.stored import open_run
+from agentv.storage.run.stored_check import RESULTS_ONLY, StoredCheck, check_stored_run
 
 
 def open_store(folder: Path) -> RunFolder:
@@ -84,6 +86,16 @@ def test_a_change_is_still_found_after_a_resume(folder: Path) -> None:
     store.append(make_result())
     store.close("finished")
     assert len(problems(folder)) == 1
+
+
+def test_a_check_reads_the_results_once_and_not_without_checksums(folder: Path) -> None:
+    with counted_opens() as opened:
+        assert check_stored_run(open_run(folder)) == check_stored_run(open_run(folder), RESULTS_ONLY) == StoredCheck()
+    assert opened["results.jsonl"] == 2
+    (folder / "events.jsonl").write_text("")
+    with counted_opens() as opened:
+        assert check_stored_run(open_run(folder)) == StoredCheck(has_checksums=False)
+    assert opened["results.jsonl"] == 0
 
 
 def test_a_file_that_is_gone_is_found(folder: Path) -> None:

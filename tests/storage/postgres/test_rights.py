@@ -133,7 +133,7 @@ def test_another_user_cannot_continue_a_run_but_members_of_its_role_can(
     push(write_run(tmp_path / "here"), ann)
     pulled = pull(ben, tmp_path / "there").folder
     write_run(tmp_path / "there", rows=1)
-    with pytest.raises(StorageError, match=f"run {RUN.run_id}: it was stored by another user of the database"):
+    with pytest.raises(StorageError, match=f"run {RUN.run_id}: the run was stored by another user of the database"):
         push(pulled, ben)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"GRANT {role_of(ann)} TO {role_of(ben)}".encode())

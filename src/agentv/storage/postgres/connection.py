@@ -51,7 +51,7 @@ def connect(url: StoreUrl) -> "Connection":
 
 
 _NOT_YOURS = (
-    "it was stored by another user of the database. Only that user and members of its role may continue the run or "
+    "the run was stored by another user of the database. Only that user and members of its role may continue it or "
     "change its tags; others may label it"
 )
 
