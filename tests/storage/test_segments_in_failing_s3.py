@@ -1,5 +1,6 @@
 """An object store that fails: nothing is lost, no failure is an exception of the client, and each names its object."""
 
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,3 +66,20 @@ def test_rows_that_cannot_be_uploaded_are_moved_later(tmp_path: Path, store: Fai
     continued.close("finished")
     assert rows(open_run(tmp_path / "r")) == [*TEXTS, "last"]
     assert not list((tmp_path / "r").glob("results*"))
+
+
+def test_an_error_that_echoes_keys_is_shown_without_them(
+    tmp_path: Path, store: FailingS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = write(tmp_path, TEXTS, segments=PLACE, rules=cut_at(4000))
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "FwoGZXIvYXdzEBY-token-of-a-session")
+    store.message = (
+        "no access with FwoGZXIvYXdzEBY-token-of-a-session to http://host/r?X-Amz-Signature=0a1b2c3d4e5f sent with "
+        "Authorization: AWS4-HMAC-SHA256 Credential=AKIA0/s3, Signature=f5e4d3c2b1a0"
+    )
+    store.fault = lambda method, _path: 403 if method == "GET" else None
+    with pytest.raises(StorageError) as raised:
+        rows(run)
+    assert "no access with *** to http://host/r?X-Amz-Signature=*** sent with Authorization: ***" in str(raised.value)
+    shown = "".join(traceback.format_exception(raised.value))
+    assert not [key for key in ("FwoGZXIv", "0a1b2c3d4e5f", "f5e4d3c2b1a0") if key in shown]
