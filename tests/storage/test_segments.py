@@ -1,11 +1,13 @@
 """Segments: whatever is moved and wherever a process is killed, a run is read as if nothing had been moved."""
 
 import asyncio
+import errno
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable
 from io import SEEK_END
 from pathlib import Path
@@ -528,3 +530,43 @@ def test_the_folder_of_the_runs_is_not_a_place_for_segments(
     monkeypatch.chdir(runs)
     with pytest.raises(ConfigError, match="is the folder of the runs"):
         check_url(name.format(runs=runs), runs=runs)
+
+
+def test_a_long_wait_for_the_last_segments_is_reported(tmp_path: Path) -> None:
+    messages: list[str] = []
+    may_upload = threading.Event()
+
+    def report(message: str) -> None:
+        messages.append(message)
+        may_upload.set()
+
+    def before_step(step: str, _file: str) -> None:
+        if step == "upload":
+            assert may_upload.wait(30)
+
+    rules = SegmentRules(before_step=before_step, report_wait_s=0)
+    store = RunFolder(tmp_path / "runs", "r", clock=at_noon, segments=str(tmp_path / "place"), segment_rules=rules)
+    store.report_to(report)
+    store.begin(make_run(run_id="r"))
+    add(store, ["row"])
+    store.close("finished")
+    (message,) = messages
+    assert message == (
+        f"waiting for {tmp_path / 'place' / 'r'}: 3 parts of this run are not moved yet; what cannot be moved stays in "
+        f"{tmp_path / 'runs' / 'r'}"
+    )
+    assert rows(open_run(tmp_path / "runs" / "r")) == ["row"]
+
+
+def test_the_end_of_a_run_tries_once_to_move_its_parts(tmp_path: Path) -> None:
+    tried: list[str] = []
+
+    def before_step(step: str, file: str) -> None:
+        if step == "upload":
+            tried.append(file)
+            raise OSError(errno.EIO, "broken")
+
+    rules = SegmentRules(before_step=before_step)
+    with pytest.raises(StorageError, match="broken"):
+        write(tmp_path / "runs", ["row"], segments=str(tmp_path / "place"), rules=rules)
+    assert tried == ["cases.jsonl"]

@@ -11,6 +11,9 @@ from agentv.storage.files.line_file import open_lines, sync
 from agentv.templating.secrets import redact_message
 from agentv.types.errors import ConfigError, StorageError
 
+UPLOAD_LIMIT_S = 600.0
+"""The seconds after which the upload of an object fails, also if its client would go on retrying."""
+
 _FILE_SCHEME = "file://"
 
 
@@ -54,16 +57,27 @@ def _check_address(url: str) -> None:
         raise ConfigError(f"{url} names no bucket; expected a URL such as s3://bucket/runs")
 
 
-def put(path: Path, url: str, *, base: Path) -> None:
+def has_upload_limit(url: str) -> bool:
+    """Return True if UPLOAD_LIMIT_S holds for a URL: its client can be interrupted."""
+    return not _is_path(url) and bool(_filesystem(url)[0].async_impl)
+
+
+def put(path: Path, url: str, *, base: Path, limit_s: float = UPLOAD_LIMIT_S) -> None:
     """Copy a local file to a URL, replacing an existing file. Raises StorageError.
 
     A relative path starts at `base`. A local copy is synced to the disk. An object store is asked for the size of the
-    object, because the local file is deleted when it has been copied.
+    object, because the local file is deleted when it has been copied. `limit_s` holds as `has_upload_limit` says.
     """
     with storage_errors("write", url):
         if not _is_path(url):
             filesystem, place = _filesystem(url)
-            filesystem.put_file(str(path), place)
+            limit = {"timeout": limit_s} if filesystem.async_impl else {}
+            try:
+                filesystem.put_file(str(path), place, **limit)
+            except TimeoutError as error:
+                raise StorageError(
+                    f"cannot write {url}: {_shown(error) or f'not stored within {limit_s:g} s'}"
+                ) from None
             filesystem.invalidate_cache()
             written, stored = path.stat().st_size, int(filesystem.info(place)["size"])
             if stored != written:
