@@ -171,6 +171,21 @@ def test_objects_of_the_same_name_do_not_give_the_rights_of_another(
             connection.execute(statement.encode(), [RUN.run_id])
 
 
+def test_the_event_of_a_label_is_one_line_about_labels(tmp_path: Path, member_urls: tuple[StoreUrl, StoreUrl]) -> None:
+    ann, ben = member_urls
+    push(write_run(tmp_path / "here"), ann)
+    statement = "INSERT INTO agentv.events (run_id, seq, line, type) VALUES (%s, 9, %b, 'labelled')"
+    with connect(ben) as connection:
+        for line in (
+            b'{"type":"case_retired"}',
+            b'{"type":"labelled","type":"case_retired"}',
+            b'{"type":"labelled","more":[\n{"type":"case_retired"}\n]}',
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+                connection.execute(statement.encode(), [RUN.run_id, line])
+        connection.execute(statement.encode(), [RUN.run_id, b'{"type":"labelled"}'])
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -71,8 +71,9 @@ END;
 DO $$
 DECLARE
     name text;
-    -- Everyone may label a run. The event of a label has no effect on results.
-    by_labels CONSTANT text := ' OR (type = ''labelled'' AND agentv.as_json(line) ->> ''type'' = ''labelled'')';
+    -- Everyone may label a run. The event of a label has no effect on results, and is one line when it is pulled.
+    by_labels CONSTANT text := ' OR (type = ''labelled'' AND agentv.as_json(line) ->> ''type'' = ''labelled'''
+        ' AND position(''\x0a''::bytea IN line) = 0)';
     may_add text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['runs', 'events', 'cases', 'answers', 'results', 'repeated_results', 'labels',
