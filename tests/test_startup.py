@@ -85,3 +85,10 @@ def test_a_run_without_commands_imports_no_process_modules(project: Path) -> Non
     modules = imported_by(RUN_MAIN, "run", cwd=project)
     assert "yaml" in modules, "the run did not get far enough to read its files"
     assert modules & {"psutil", "regex", "aiohttp", "rich"} == set()
+
+
+@pytest.mark.parametrize("command", ["compare", "trend", "show"])
+def test_reading_commands_do_not_import_the_report_of_a_run(command: str) -> None:
+    code = f"import sys, agentv.cli.results.{command}; print('agentv.engine.stored.report' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "False\n"

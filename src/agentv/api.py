@@ -6,7 +6,7 @@ import random
 import threading
 import warnings
 from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast
@@ -26,7 +26,7 @@ from agentv.engine.running.run_stores import make_store, open_quota
 from agentv.engine.runs.run import connect_to_cluster, run_plan
 from agentv.engine.stored.report_tools import SavedReports
 from agentv.execution.forks import ProcessLock
-from agentv.execution.loops import guarded_loop, run_in_own_loop
+from agentv.execution.loops import run_in_own_loop
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
@@ -306,28 +306,34 @@ def _run_blocking(work: Coroutine[Any, Any, T]) -> T:
         is_in_loop = True
     if not is_in_loop:
         return run_in_own_loop(work)  # outside of the handler, so that an error of `work` has no context
-    runner = asyncio.Runner(loop_factory=guarded_loop)
     outcome: list[T | BaseException] = []
     tasks: list[asyncio.Task[Any]] = []
+    is_interrupted = threading.Event()
 
     async def cancellable() -> T:
         tasks.append(cast(asyncio.Task[Any], asyncio.current_task()))
+        if is_interrupted.is_set():
+            work.close()
+            raise asyncio.CancelledError
         return await work
 
     def run() -> None:
-        with runner:
-            try:
-                outcome.append(runner.run(cancellable()))
-            except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
-                outcome.append(error)
+        try:
+            outcome.append(run_in_own_loop(cancellable()))
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+            outcome.append(error)
 
     thread = threading.Thread(target=run, name="agentv-evaluate")
-    thread.start()
     try:
+        thread.start()
         thread.join()
     except KeyboardInterrupt:
-        runner.get_loop().call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-        thread.join()
+        is_interrupted.set()  # before the tasks are read: a task that begins now sees it
+        for task in tasks:
+            with suppress(RuntimeError):  # its loop is closed
+                task.get_loop().call_soon_threadsafe(task.cancel)
+        if thread.is_alive():
+            thread.join()
         raise
     if isinstance(outcome[0], BaseException):
         raise outcome[0]

@@ -16,12 +16,12 @@ from tests.support.waiting import until
 
 from agentv import krippendorff_alpha
 from agentv.cli.main import main
-from agentv.engine.stored.report import find_edits
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
 from agentv.storage.run.lock import RunLock
 from agentv.storage.run.stored import StoredRun, open_run
+from agentv.storage.run.stored_check import StoredCheck, check_stored_run
 from agentv.types.errors import StorageError
 from agentv.types.failures import Failure
 from agentv.types.records.answer import AnswerRef
@@ -233,7 +233,7 @@ def test_imports_at_once_wait_for_each_other(run: StoredRun) -> None:
     assert [(err, code) for _, err, code in ended] == [("", 0)] * 3
     assert {label.annotator for label in run.labels()} == {"annotator-0", "annotator-1", "annotator-2"}
     assert [event.type for event in run.events()].count("labelled") == 3
-    assert find_edits(run) == ()
+    assert check_stored_run(run) == StoredCheck()
 
 
 def has_open(pid: int, path: Path) -> bool:

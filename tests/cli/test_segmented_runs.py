@@ -1,14 +1,18 @@
 """`--segments`: every command takes a run with segments as it takes one without."""
 
+import errno
 import json
 import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from tests.support.carrying import Project
 
 from agentv.storage.files.line_file import part_path
@@ -223,6 +227,27 @@ def test_shards_are_merged_into_a_run_with_segments(ten: Project) -> None:
     assert len(list((ten.folder / "place" / whole.name).glob("results-*.jsonl"))) == 1
     assert ten.call("runs", "rm", "whole")[0] == 0
     assert not (ten.folder / "place" / whole.name).exists()
+
+
+class Refusing(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """An object store that takes run.json, and no segment."""
+
+    protocol = "refusing"
+
+    def put_file(self, lpath: str, rpath: str, *arguments: Any, **options: Any) -> None:
+        if not rpath.endswith("run.json"):
+            raise OSError(errno.EIO, "told to fail")
+        super().put_file(lpath, rpath, *arguments, **options)
+
+
+def test_a_merge_whose_rows_cannot_be_moved_leaves_nothing(ten: Project) -> None:
+    fsspec.register_implementation("refusing", Refusing, clobber=True)
+    for part in (1, 2):
+        run_cases(ten, "--shard", f"{part}/2", "--name", f"part{part}")
+    runs = sorted((ten.folder / ".agentv" / "runs").iterdir())
+    code, said = ten.call("merge", "part1", "part2", "--segments", "refusing://team")
+    assert (code, "told to fail" in said) == (3, True), said
+    assert sorted((ten.folder / ".agentv" / "runs").iterdir()) == runs
 
 
 def test_a_place_that_cannot_be_written_ends_the_run_before_its_first_call(ten: Project) -> None:

@@ -1,6 +1,7 @@
 """`--store` of the commands that read runs, and the filters of `agentv store pull`."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,19 +115,46 @@ def test_the_store_without_a_url_is_the_configured_one(call: Call, url: str, mon
     assert (code, "--store is followed by 'latest', which is not the URL of a store" in err) == (4, True)
 
 
-@pytest.mark.usefixtures("puller")
-@pytest.mark.parametrize("command", ["show", "report", "trend", "compare night-0", "store pull"])
-def test_rows_that_were_edited_in_the_database_are_named(call: Call, url: str, command: str) -> None:
+def edit_scores(url: str, name: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute(
-            "UPDATE agentv.results SET verdict = 'pass', line = convert_to(replace(replace(convert_from(line, 'UTF8'), "
-            '\'"verdict":"fail"\', \'"verdict":"pass"\'), \'"score":0.0\', \'"score":1.0\'), \'UTF8\') '
-            "WHERE run_id = (SELECT run_id FROM agentv.runs WHERE name = 'night-1')"
+            "UPDATE agentv.results SET line = convert_to(replace(replace(convert_from(line, 'UTF8'), "
+            "'\"score\":0.0', '\"score\":0.5'), '\"score\":1.0', '\"score\":0.5'), 'UTF8') "
+            "WHERE run_id = (SELECT run_id FROM agentv.runs WHERE name = %s)",
+            [name],
         )
-    run = () if command == "trend" else ("night-1",)
+
+
+@pytest.fixture
+def segmented(colleague: Path, call: Call, url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a run of the store that has segments in its project."""
+    with monkeypatch.context() as there:
+        there.chdir(colleague.with_name("project"))
+        assert call("run", "suite.yaml", "--name", "moved", "--segments", "place", "--store", url)[0] == 0
+    return "moved"
+
+
+@pytest.mark.usefixtures("puller", "segmented")
+@pytest.mark.parametrize("command", ["show", "report", "trend", "compare night-0", "store pull"])
+@pytest.mark.parametrize("name", ["night-1", "moved"])
+def test_rows_that_were_edited_in_the_database_are_named(call: Call, url: str, name: str, command: str) -> None:
+    run = () if command == "trend" else (name,)
+    _, out, err = call(*command.split(), *run, "--store", url)
+    assert "after it was written" not in out + err
+    shutil.rmtree(Path(".agentv", "runs"), ignore_errors=True)
+    edit_scores(url, name)
     code, out, err = call(*command.split(), *run, "--store", url)
     assert "results.jsonl was changed after it was written: its first 3 lines are not as recorded" in out + err
     assert code == (3 if command == "store pull" else 0)
+
+
+@pytest.mark.usefixtures("colleague")
+def test_no_gate_passes_on_rows_that_were_edited_in_the_database(call: Call, url: str) -> None:
+    command = ("compare", "night-2", "night-1", "--gate", "regressions <= 9", "--store", url)
+    assert call(*command)[0] == 0
+    edit_scores(url, "night-1")
+    code, out, _ = call(*command)
+    assert (code, "results.jsonl was changed after it was written" in out) == (3, True)
 
 
 def pulled(call: Call, *arguments: str) -> list[str]:
@@ -152,6 +180,23 @@ def test_pull_takes_several_runs_and_filters(call: Call, url: str, puller: Path)
     assert pulled(call, "--suite", "suite", "--target", "agent", "--last", "2", *store) == ["night-1", "night-2"]
     assert pulled(call, "--since", "1d", *store) == ["night-0", "night-1", "night-2"]
     assert len(list((puller / ".agentv" / "runs").iterdir())) == 3
+
+
+@pytest.mark.usefixtures("puller")
+def test_pull_with_filters_names_the_runs_that_it_cannot_read(call: Call, url: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "UPDATE agentv.runs SET record = convert_to(replace(convert_from(record, 'UTF8'), 'agentv-run-1', "
+            "'agentv-run-9'), 'UTF8') WHERE name = 'night-1'"
+        )
+    code, out, err = call("store", "pull", "--since", "1d", "--store", url)
+    assert (code, out.count("lines pulled into")) == (0, 2)
+    (skipped,) = err.splitlines()
+    assert skipped.startswith("skipped: run.json of run ")
+    assert "cannot be read in the store: " in skipped
+    assert "agentv-run-9" in skipped
+    code, _, err = call("store", "pull", "night-1", "night-2", "--store", url)
+    assert (code, "agentv-run-9" in err) == (3, True)
 
 
 @pytest.mark.usefixtures("puller")

@@ -19,7 +19,7 @@ def home(project: Project) -> Path:
 def trend_json(project: Project, *options: str) -> dict[str, Any]:
     code, said = project.call("trend", *options, "--json")
     assert code == 0
-    found = json.loads(said)
+    found, _ = json.JSONDecoder().raw_decode(said)  # warnings follow
     assert found["schema"] == "agentv-trend-1"
     assert isinstance(found, dict)
     return found
@@ -167,6 +167,9 @@ def test_a_run_that_cannot_be_read_is_a_gap_and_ends_nothing(project: Project, h
     (found,) = trend_json(project)["series"]
     assert [point["value"] for point in found["points"]] == [0.5, None]
     assert "results.jsonl:1" in found["points"][1]["gap"]
+    assert found["points"][1]["edits"] == [
+        "results.jsonl was changed after it was written: its first 40 lines are not as recorded"
+    ]
     lost = keep_run(home, 3, passing(20))
     (runs_folder(home) / lost / "run.json").write_text("{")
     code, said = project.call("trend")

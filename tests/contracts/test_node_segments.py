@@ -81,7 +81,7 @@ def check_whole(report: RunReport, names: Sequence[str] = NAMES) -> None:
     for row in rows:
         assert row.answer_seq is not None
         assert answers[row.answer_seq].slot == row.slot
-    assert list(changed_files(run, load_checksums(run))) == []
+    assert changed_files(run, load_checksums(run)) == {}
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
@@ -275,7 +275,7 @@ def test_rows_that_nodes_cannot_store_are_stored_by_the_driver(folder: Path) -> 
     store.close("finished")
     assert not (run / "results.jsonl").exists()
     assert [row.eval_id for row in open_run(run).all_results()] == rows
-    assert list(changed_files(open_run(run), load_checksums(open_run(run)))) == []
+    assert changed_files(open_run(run), load_checksums(open_run(run))) == {}
 
 
 def test_a_result_follows_its_answer_to_the_driver(folder: Path) -> None:

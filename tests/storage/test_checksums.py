@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.support.opened import counted_opens
 from tests.support.stored import RUN, at_noon, make_result, make_run
 
 from agentv.storage.files import line_file
@@ -13,6 +14,7 @@ from agentv.storage.files.line_file import LineFile
 from agentv.storage.run.checksums import changed_files, load_checksums
 from agentv.storage.run.folder import RESULTS_PER_CHECKSUM, RunFolder
 from agentv.storage.run.stored import open_run
+from agentv.storage.run.stored_check import RESULTS_ONLY, StoredCheck, check_stored_run
 
 
 def open_store(folder: Path) -> RunFolder:
@@ -34,7 +36,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def problems(folder: Path) -> list[str]:
     run = open_run(folder)
-    return list(changed_files(run, load_checksums(run)))
+    return list(changed_files(run, load_checksums(run)).values())
 
 
 def kill(folder: Path) -> None:
@@ -86,6 +88,16 @@ def test_a_change_is_still_found_after_a_resume(folder: Path) -> None:
     assert len(problems(folder)) == 1
 
 
+def test_a_check_reads_the_results_once_and_not_without_checksums(folder: Path) -> None:
+    with counted_opens() as opened:
+        assert check_stored_run(open_run(folder)) == check_stored_run(open_run(folder), RESULTS_ONLY) == StoredCheck()
+    assert opened["results.jsonl"] == 2
+    (folder / "events.jsonl").write_text("")
+    with counted_opens() as opened:
+        assert check_stored_run(open_run(folder)) == StoredCheck(has_checksums=False)
+    assert opened["results.jsonl"] == 0
+
+
 def test_a_file_that_is_gone_is_found(folder: Path) -> None:
     (folder / "results.jsonl").unlink()
     assert len(problems(folder)) == 1
@@ -99,6 +111,26 @@ def test_checksums_that_cannot_be_read_are_reported(folder: Path, fields: str) -
     assert problems(folder) == [
         "events.jsonl was changed after it was written: the checksums of event 9 cannot be read"
     ]
+
+
+def test_the_event_of_a_label_says_nothing_of_other_files(folder: Path) -> None:
+    events = folder / "events.jsonl"
+    checksums = '{"labels.jsonl":{"lines":0,"bytes":0,"crc32":"00000000"},"run.json":{"crc32":"0badc0de"}}'
+    line = (
+        '{"schema":"agentv-event-1","seq":9,"time":"2026-01-01T00:00:00Z","type":"labelled",'
+        f'"checksums":{checksums}}}\n'
+    )
+    events.write_text(events.read_text() + line)
+    assert problems(folder) == []
+
+
+def test_a_file_that_cannot_be_read_is_a_problem_beside_others(folder: Path) -> None:
+    (folder / "results.jsonl").write_text("")
+    (folder / "answers.jsonl").unlink()
+    (folder / "answers.jsonl").mkdir()
+    answers, results = problems(folder)
+    assert answers.startswith("answers.jsonl cannot be compared with its checksums: ")
+    assert results.startswith("results.jsonl was changed after it was written")
 
 
 def test_lines_longer_than_one_read_have_the_same_checksum(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 from tests.support.opened import counted_opens
 from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
@@ -204,6 +205,19 @@ def test_the_first_answer_of_a_slot_counts_and_the_newest_judging_of_it(store: R
     assert run.counts() == {"fail": 2}
     store.append(make_result(candidate_answer="judged again", generation=3, answer_ref=AnswerRef(0)))
     assert [row.candidate_answer for row in run.results()] == ["kept", "judged again"]
+
+
+@pytest.mark.parametrize("generation", [0, 1])
+def test_the_lines_that_count_may_be_limited_to_the_first_of_a_file(store: RunFolder, generation: int) -> None:
+    slots = [replace(make_result().slot, eval_id=name) for name in "aba"]
+    for number, slot in enumerate(slots[: 2 + generation]):
+        rerun = generation if number > 1 else 0
+        store.append_answer(make_answer(slot=slot, generation=rerun))
+        store.append(make_result(slot=slot, answer_ref=AnswerRef(number), generation=rerun))
+    run = open_run(Path(store.folder))
+    for name in ("answers.jsonl", "results.jsonl"):
+        numbers = [[number for number, _, _ in run.current_lines(name, lines)] for lines in (0, 1, 2, None)]
+        assert numbers == [[], [1], [1, 2], [1, 2]]
 
 
 def test_what_counts_is_found_once_for_results_reruns_and_their_marks(store: RunFolder) -> None:

@@ -1,11 +1,13 @@
 """Segments: whatever is moved and wherever a process is killed, a run is read as if nothing had been moved."""
 
 import asyncio
+import errno
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable
 from io import SEEK_END
 from pathlib import Path
@@ -79,7 +81,7 @@ def test_a_file_is_the_same_wherever_it_is_cut(texts: list[str], size: int, read
                     file.seek(offset)
                     assert file.read(count) == expected[offset : offset + count]
         assert (moved.counts(), rows(moved)) == (plain.counts(), rows(plain))
-        assert list(changed_files(moved, load_checksums(moved))) == []
+        assert changed_files(moved, load_checksums(moved)) == {}
         numbers = {row.answer_seq for row in moved.results() if row.answer_seq is not None}
         assert {seq: each.text for seq, each in moved.answers_at(numbers).items()} == dict(enumerate(texts))
 
@@ -98,7 +100,7 @@ def test_a_run_that_is_continued_goes_on_with_the_next_part(before: list[str], a
         store.close("finished")
         run = open_run(runs / "r")
         assert [row.seq for row in run.all_results()] == list(range(len(before) + len(after)))
-        assert list(changed_files(run, load_checksums(run))) == []
+        assert changed_files(run, load_checksums(run)) == {}
 
 
 def test_a_run_is_read_while_parts_of_it_are_moved(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path: Path, step: str,
     run = continue_run(tmp_path)
     assert rows(run) == [*found, "last"]
     assert [row.seq for row in run.all_results()] == list(range(len(found) + 1))
-    assert list(changed_files(run, load_checksums(run))) == []
+    assert changed_files(run, load_checksums(run)) == {}
     assert not any((run.folder / name).exists() for name in LINE_FILES[1:])
     assert not list(run.folder.glob("*.[0-9]*.jsonl"))
 
@@ -226,7 +228,7 @@ def test_segments_of_nodes_and_own_parts_are_one_file(steps: list[tuple[str, lis
         answers = run.answers_at({row.answer_seq for row in run.all_results() if row.answer_seq is not None})
         assert {seq: each.text for seq, each in answers.items()} == dict(enumerate(expected))
         assert [each.seq for each in answers.values()] == list(answers)
-        assert list(changed_files(run, load_checksums(run))) == []
+        assert changed_files(run, load_checksums(run)) == {}
 
 
 class WatchedPath(type(Path())):  # type: ignore[misc]  # its class depends on the system
@@ -528,3 +530,43 @@ def test_the_folder_of_the_runs_is_not_a_place_for_segments(
     monkeypatch.chdir(runs)
     with pytest.raises(ConfigError, match="is the folder of the runs"):
         check_url(name.format(runs=runs), runs=runs)
+
+
+def test_a_long_wait_for_the_last_segments_is_reported(tmp_path: Path) -> None:
+    messages: list[str] = []
+    may_upload = threading.Event()
+
+    def report(message: str) -> None:
+        messages.append(message)
+        may_upload.set()
+
+    def before_step(step: str, _file: str) -> None:
+        if step == "upload":
+            assert may_upload.wait(30)
+
+    rules = SegmentRules(before_step=before_step, report_wait_s=0)
+    store = RunFolder(tmp_path / "runs", "r", clock=at_noon, segments=str(tmp_path / "place"), segment_rules=rules)
+    store.report_to(report)
+    store.begin(make_run(run_id="r"))
+    add(store, ["row"])
+    store.close("finished")
+    (message,) = messages
+    assert message == (
+        f"waiting for {tmp_path / 'place' / 'r'}: 3 parts of this run are not moved yet; what cannot be moved stays in "
+        f"{tmp_path / 'runs' / 'r'}"
+    )
+    assert rows(open_run(tmp_path / "runs" / "r")) == ["row"]
+
+
+def test_the_end_of_a_run_tries_once_to_move_its_parts(tmp_path: Path) -> None:
+    tried: list[str] = []
+
+    def before_step(step: str, file: str) -> None:
+        if step == "upload":
+            tried.append(file)
+            raise OSError(errno.EIO, "broken")
+
+    rules = SegmentRules(before_step=before_step)
+    with pytest.raises(StorageError, match="broken"):
+        write(tmp_path / "runs", ["row"], segments=str(tmp_path / "place"), rules=rules)
+    assert tried == ["cases.jsonl"]

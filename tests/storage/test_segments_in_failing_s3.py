@@ -1,5 +1,7 @@
 """An object store that fails: nothing is lost, no failure is an exception of the client, and each names its object."""
 
+import threading
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +10,7 @@ from tests.storage.test_segments import add, cut_at, rows, write
 from tests.support.failing_s3 import FailingS3, Fault, failing_s3
 from tests.support.stored import at_noon, make_run
 
+from agentv.storage.files.object_store import put
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import open_run
 from agentv.types.errors import StorageError
@@ -65,3 +68,34 @@ def test_rows_that_cannot_be_uploaded_are_moved_later(tmp_path: Path, store: Fai
     continued.close("finished")
     assert rows(open_run(tmp_path / "r")) == [*TEXTS, "last"]
     assert not list((tmp_path / "r").glob("results*"))
+
+
+def test_an_error_that_echoes_keys_is_shown_without_them(
+    tmp_path: Path, store: FailingS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = write(tmp_path, TEXTS, segments=PLACE, rules=cut_at(4000))
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "FwoGZXIvYXdzEBY-token-of-a-session")
+    store.message = (
+        "no access with FwoGZXIvYXdzEBY-token-of-a-session to http://host/r?X-Amz-Signature=0a1b2c3d4e5f sent with "
+        "Authorization: AWS4-HMAC-SHA256 Credential=AKIA0/s3, Signature=f5e4d3c2b1a0"
+    )
+    store.fault = lambda method, _path: 403 if method == "GET" else None
+    with pytest.raises(StorageError) as raised:
+        rows(run)
+    assert "no access with *** to http://host/r?X-Amz-Signature=*** sent with Authorization: ***" in str(raised.value)
+    shown = "".join(traceback.format_exception(raised.value))
+    assert not [key for key in ("FwoGZXIv", "0a1b2c3d4e5f", "f5e4d3c2b1a0") if key in shown]
+
+
+def test_an_upload_that_takes_too_long_is_ended(tmp_path: Path, store: FailingS3) -> None:
+    over = threading.Event()
+    store.fault = lambda method, path: over.wait(60) if method == "PUT" and "results-" in path else None
+    part = tmp_path / "results.jsonl"
+    part.write_text("{}\n")
+    try:
+        with pytest.raises(
+            StorageError, match=r"cannot write s3://bucket/team/results-000000\.jsonl: not stored within 1 s"
+        ):
+            put(part, f"{PLACE}/results-000000.jsonl", base=tmp_path, limit_s=1.0)
+    finally:
+        over.set()

@@ -63,7 +63,7 @@ def test_a_run_in_s3_is_read_and_continued(tmp_path: Path, bucket: str) -> None:
     add(store, ["last"])
     store.close("finished")
     assert rows(moved) == [*texts, "last"]
-    assert list(changed_files(moved, load_checksums(moved))) == []
+    assert changed_files(moved, load_checksums(moved)) == {}
     remove_run(moved.folder)
     assert s3fs.S3FileSystem().find("runs-of-tests/team") == []
 

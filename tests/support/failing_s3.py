@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
 
 Fault = int | str
 """A status of HTTP; `half` sends half of an object as if it were the whole; `lost` acknowledges an upload only."""
@@ -14,18 +15,23 @@ Fault = int | str
 
 @dataclass
 class FailingS3:
-    """The objects of a server, by path, and `fault`, which returns the failure of a request (its method and path)."""
+    """The objects of a server, by path, and `fault`, which returns the failure of a request (its method and path).
+
+    `message` is the text of its errors.
+    """
 
     objects: dict[str, bytes] = field(default_factory=dict)
     fault: Callable[[str, str], Fault | None] = lambda _method, _path: None
     address: str = ""
+    message: str = "told to fail"
 
     def respond(self, method: str, target: str, given: str | None, body: bytes) -> tuple[int, bytes, dict[str, str]]:
         """Return status, body and headers of the answer to a request; `given` is the header Range."""
         path, query = unquote(urlsplit(target).path).lstrip("/"), parse_qs(urlsplit(target).query)
         fault = self.fault(method, path)
         if isinstance(fault, int):
-            return fault, b"<Error><Code>Failing</Code><Message>told to fail</Message></Error>", {}
+            message = escape(self.message)
+            return fault, f"<Error><Code>Failing</Code><Message>{message}</Message></Error>".encode(), {}
         if method == "PUT":
             if fault != "lost":
                 self.objects[path] = body

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentv.templating.secrets import SecretRedactor, known_keys, looks_secret, secret_values, secrets_in_urls
+from agentv.templating.secrets import (
+    SecretRedactor,
+    known_keys,
+    looks_secret,
+    redact_message,
+    secret_values,
+    secrets_in_urls,
+)
 
 WORDS = st.text(st.characters(exclude_characters="*"))
 
@@ -136,3 +143,28 @@ def test_keys_are_found_in_linear_time(text: str) -> None:
     for _ in known_keys(text):
         pass
     assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("message", "redacted"),
+    [
+        ("no key named runs/results-000001.jsonl", None),
+        ("An error occurred (NoSuchKey): the key: runs/results-000001.jsonl", None),
+        ("Content-Type: application/json; x-amz-request-id: 8Q2Y5B7D9F1H3K5M", None),
+        ("x-amz-security-token: FwoGZXIvYXdzEBYa", "x-amz-security-token: ***"),
+        ("{'Authorization': 'Bearer 0a1b2c3d4e5f', 'Host': 'x'}", "{'Authorization': '***', 'Host': 'x'}"),
+        ("b'X-Api-Key': b'0a1b2c3d4e5f'", "b'X-Api-Key': b'***'"),
+        ("Authorization: AWS4-HMAC-SHA256 Credential=AKIA/s3, Signature=0a1b\nHost: x", "Authorization: ***\nHost: x"),
+        ("GET https://x/y?sv=2026&sig=0a1b2c3d4e5f%3D gave 403", "GET https://x/y?sv=2026&sig=*** gave 403"),
+        ("GET https://x/y?X-Goog-Signature=0a1b2c3d4e5f&a=1", "GET https://x/y?X-Goog-Signature=***&a=1"),
+        ("AccountKey=0a1b2c3d4e5f of the variables", "AccountKey=*** of the variables"),
+        ("ghp_abcdefghijklmnopqrstuvwxyz0123456789 is no key", "*** is no key"),
+    ],
+)
+def test_messages_of_others_are_shown_without_secrets(message: str, redacted: str | None) -> None:
+    assert redact_message(message, {"STORE_KEY": "0a1b2c3d4e5f", "HOME": "/root"}) == (redacted or message)
+
+
+def test_a_long_message_of_others_is_cut_without_a_part_of_a_secret() -> None:
+    shown = redact_message("x" * 3990 + "0a1b2c3d4e5f" * 1000, {"STORE_KEY": "0a1b2c3d4e5f"})
+    assert shown == "x" * 3990 + "***" * 3 + "*…"

@@ -40,9 +40,12 @@ class ProjectRuns:
         self.home = home
         self.name = str(home)
 
-    def find(self, reference: str, *, with_baseline: bool = False) -> Path:  # noqa: ARG002 - as in StoreRuns
+    def find(self, reference: str) -> Path:
         """Return the folder of the run that a reference names. Raises ConfigError."""
         return find_run(self.home, reference)
+
+    def pull_baseline(self, folder: Path) -> None:
+        """Do nothing: the baseline of a run is in the project, if it still exists."""
 
     def compared(self, reference: str) -> str:
         """Return a reference of a comparison as `find_scores` reads it in `home`."""
@@ -64,12 +67,19 @@ class StoreRuns:
         self.name = url.shown
         self.option = option
 
-    def find(self, reference: str, *, with_baseline: bool = False) -> Path:
-        """Pull the run that a reference names, also its baseline if that is wanted; return its folder."""
-        folder = self._runs.find(reference)
-        if with_baseline:
-            self._pull_baseline(folder)
-        return folder
+    def find(self, reference: str) -> Path:
+        """Pull the run that a reference names; return its folder."""
+        return self._runs.find(reference)
+
+    def pull_baseline(self, folder: Path) -> None:
+        """Pull the run that the run in `folder` was compared with, if the store has it."""
+        from agentv.engine.stored.stored_plan import stored_options
+        from agentv.storage.run.stored import open_run
+
+        baseline = stored_options(open_run(folder).run.plan).baseline
+        if baseline is not None:
+            with suppress(ConfigError):
+                self._runs.find(baseline)
 
     def compared(self, reference: str) -> str:
         """Return a file of scores as it is, else the path of the run, which is pulled."""
@@ -89,16 +99,6 @@ class StoreRuns:
                 return index.sums(folder)
 
             yield self._runs.listed(), load_sums
-
-    def _pull_baseline(self, folder: Path) -> None:
-        """Pull the run that the run in `folder` was compared with, if the store has it."""
-        from agentv.engine.stored.stored_plan import stored_options
-        from agentv.storage.run.stored import open_run
-
-        baseline = stored_options(open_run(folder).run.plan).baseline
-        if baseline is not None:
-            with suppress(ConfigError):
-                self._runs.find(baseline)
 
 
 @contextmanager

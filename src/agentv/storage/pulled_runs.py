@@ -1,6 +1,7 @@
 """The runs of a store, read like those of a project: each run that is needed is pulled into a temporary home."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ class PulledRuns:
 
     def listed(self) -> tuple[ListedRun, ...]:
         """Return all runs, oldest first; their folders do not exist before they are pulled."""
-        return tuple(self._listed(run) for run in self._shared.list())
+        return tuple(self._listed(run) for run in self._runs)
 
     def pull(self, run_id: str, *, files: Collection[str] | None = None) -> Path:
         """Pull a run, or only the named files of it; return its folder. Raises StorageError."""
@@ -35,22 +36,27 @@ class PulledRuns:
     def find_compared(self, reference: str) -> Path:
         """Pull the run that a reference of a comparison names, as `find_scores` finds it; return its folder."""
         if is_relative_reference(reference, has_anchor=False):
-            newest_first = (
-                _ComparableRun(each.record, each) for each in reversed(self._shared.list()) if each.record is not None
-            )
-            return self.pull(nth_like(newest_first, reference).run.run_id)
+            return self.pull(nth_like(self._newest_first(), reference).run.run_id)
         try:
             return self.find(reference)
         except ConfigError:
-            for each in reversed(self._shared.list()):
-                if each.record is not None and reference in each.record.tags:
-                    return self.pull(each.run_id)
-            raise
+            tagged = next((each.run for each in self._newest_first() if reference in each.run.tags), None)
+            if tagged is None:
+                raise
+            return self.pull(tagged.run_id)
+
+    def _newest_first(self) -> "Iterator[_ComparableRun]":
+        return (_ComparableRun(each.record, each) for each in reversed(self._runs) if each.record is not None)
+
+    @cached_property
+    def _runs(self) -> tuple[SharedRun, ...]:
+        """All runs, oldest first, as they were when they were needed first."""
+        return self._shared.list()
 
     def _listed(self, run: SharedRun) -> ListedRun:
         folder = runs_folder(self.home) / run.run_id
-        if run.record is None:
-            return ListedRun(folder, UNREADABLE, problem=f"run.json of run {run.run_id} cannot be read in the store")
+        if run.problem is not None:
+            return ListedRun(folder, UNREADABLE, problem=run.problem)
         return ListedRun(folder, run.state, run.record, run.counts)
 
 

@@ -30,7 +30,7 @@ class SharedRun(Struct, frozen=True):
     """One shared run; `counts` are its current results by state, `pushed_at` is its last push.
 
     `created_at` is its start by the clock of its machine, `started_at` by that of the store, if it has one. `record` is
-    the content of its run.json, None if that cannot be read.
+    the content of its run.json; if that cannot be read, `record` is None and `why_unreadable` is the reason.
     """
 
     run_id: str
@@ -41,6 +41,13 @@ class SharedRun(Struct, frozen=True):
     counts: Mapping[str, int] = field(default_factory=dict)
     record: RunRecord | None = None
     started_at: datetime | None = None
+    why_unreadable: str = ""
+
+    @property
+    def problem(self) -> str | None:
+        """Why the run can be neither selected nor shown; None for most runs."""
+        reason = f": {self.why_unreadable}" if self.why_unreadable else ""
+        return None if self.record else f"run.json of run {self.run_id} cannot be read in the store{reason}"
 
 
 class Pushed(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
@@ -9,6 +10,8 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 REDACTED = "***"
 SHORTEST_SECRET = 8
 """Shorter values do not count as secrets, because they may be ordinary words of a text."""
+
+LONGEST_MESSAGE = 4000
 
 SHORTEST_ENCODED = 16
 """The encoded forms of shorter values are not redacted, because they may occur by chance."""
@@ -30,7 +33,16 @@ _KEY_PREFIXES = ("sk-", "ghp_", "github_pat_", "AKIA", "eyJ", "xox", "hf_")
 _PUBLIC_HEADERS = frozenset({"content-type", "accept", "user-agent"})
 _HEADER_VALUES = re.compile(r"[^\s;,=]+=*(?=[\s;,]|$)")
 _NUMBER = re.compile(r"[-+]?[0-9.,]+|true|false", re.IGNORECASE)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,40}://\S+")
+_SIGNATURES = ("sig", "signature")
+"""Endings of query parameters that give access to an object of a store."""
+
+_ECHOED_HEADER = re.compile(
+    r"""\b((?:[a-z0-9]{1,20}-){1,6}[a-z0-9]{1,20}|authorization|cookie)["']?[ ]?[:=][ ]?"""
+    r"""(?=b?(["'])(.{1,8192}?)\2|([^\r\n"']{1,8192}))""",
+    re.IGNORECASE,
+)
+"""A header in a message: its name, and its value in quotes or to the end of the line, which may have other headers."""
 
 
 def looks_secret(name: str) -> bool:
@@ -102,7 +114,7 @@ def known_keys(text: str) -> Iterator[str]:
 
 
 def secrets_in_urls(text: str) -> Iterator[str]:
-    """Yield the secrets in the URLs of a text: user-info, and query values whose name looks secret."""
+    """Yield the secrets in the URLs of a text: user-info, signatures, and query values whose name looks secret."""
     for url in _URL.findall(text):
         try:
             parts = urlsplit(url)
@@ -115,13 +127,37 @@ def secrets_in_urls(text: str) -> Iterator[str]:
             yield from (*_secret_spellings(user_info), *_secret_spellings(password or user))
         for pair in parts.query.split("&"):
             name, _, value = pair.partition("=")
-            if looks_secret(unquote_plus(name)):
+            name = unquote_plus(name)
+            if looks_secret(name) or name.lower().endswith(_SIGNATURES):
                 yield from _secret_spellings(value)
 
 
 def _secret_spellings(written: str) -> Iterator[str]:
     """Yield a part of a URL as written and decoded, each if it is long enough for a secret."""
     yield from (form for form in {written, unquote(written), unquote_plus(written)} if is_secret(form))
+
+
+def _secrets_in_headers(text: str) -> Iterator[str]:
+    """Yield the values of secret headers in a text, and the secrets in them."""
+    for name, _, quoted, plain in _ECHOED_HEADER.findall(text):
+        if looks_secret(name):
+            yield from filter(is_secret, secrets_in_header((quoted or plain).strip()))
+
+
+def redact_message(text: str, variables: Mapping[str, str]) -> str:
+    """Return a message of other software without secrets: those of variables, URLs and headers, and known keys.
+
+    A variable whose value is a path holds no secret. A message of more than LONGEST_MESSAGE characters is cut.
+    """
+    text = text[: 2 * LONGEST_MESSAGE]  # a secret at the cut is redacted whole
+    secrets = {
+        *secret_values(variables, exists=os.path.exists),
+        *secrets_in_urls(text),
+        *_secrets_in_headers(text),
+        *known_keys(text),
+    }
+    redacted = SecretRedactor(secrets).redact(text)
+    return redacted if len(redacted) <= LONGEST_MESSAGE else f"{redacted[:LONGEST_MESSAGE]}…"
 
 
 def secret_values(

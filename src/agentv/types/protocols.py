@@ -161,6 +161,10 @@ def why_lost(store: ResultStore) -> str | None:
     return f"files of the run were lost while it ran: {'; '.join(lost)}" if lost else None
 
 
+REPORT_WAIT_S = 3.0
+"""The seconds of a wait for a remote store after which the wait is reported."""
+
+
 @runtime_checkable
 class ReportingStore(Protocol):
     """A store that reports messages during a run, such as that a remote copy fell behind or caught up."""

@@ -174,14 +174,17 @@ def test_a_server_that_hangs_holds_up_neither_the_rows_nor_the_end(tmp_path: Pat
     connection = connect(url)
     mirror = Mirror(Path(folder.folder), url, connection)
     mirror.start()
+    reported: list[str] = []
     with stopped(connection.info.backend_pid):
         began = time.monotonic()
         for _ in range(200):
             folder.append(make_result())
             mirror.wake()
         folder.close("finished")
-        mirror.finish(patience_s=0.3)
+        mirror.finish(patience_s=0.3, report_wait_s=0.0, on_wait=lambda: reported.extend(mirror.messages))
         assert time.monotonic() - began < 20
+    (waiting,) = reported
+    assert waiting == f"waiting for the store {url} to take the rest of this run, until it takes nothing for 0.3 s"
     assert "push the rest: agentv store push" in mirror.messages[-1]
 
 

@@ -1,5 +1,6 @@
 """Every migration is applied once; a database of another version is refused with advice."""
 
+import hashlib
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,29 @@ from tests.support.stored import RUN, at_noon, make_answer, make_result, make_ru
 
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.copying import RunPuller, RunPusher
-from agentv.storage.postgres.migrations import check_version, migrations, newest_version, upgrade, version_of
+from agentv.storage.postgres.migrations import (
+    check_server,
+    check_version,
+    migrations,
+    newest_version,
+    upgrade,
+    version_of,
+)
 from agentv.storage.run.folder import RunFolder
 from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.errors import StorageError
+
+DIGESTS = {
+    "0001_runs": "ad907c40061adeac",
+    "0002_judgements": "d406b3a3c8752133",
+    "0003_prompts": "c98425d1f879f3a8",
+    "0004_judgement_configs": "fcff87e2a3f4dff5",
+    "0005_unique_results": "8529f3449bdd6ea3",
+    "0006_quota_leases": "298864492ceb3d9c",
+    "0007_repeated_results": "c556db7965468b73",
+    "0008_first_answers": "1b00daf2fd005093",
+}
+"""The beginning of the SHA-256 of each step that databases of teams may have."""
 
 
 def make_tables(connection: Connection[Any], *, version: int) -> None:
@@ -49,6 +69,11 @@ def forget_first_answers(connection: Connection[Any]) -> None:
 
 def test_the_steps_are_numbered_without_a_gap() -> None:
     assert list(migrations()) == list(range(1, newest_version() + 1))
+
+
+def test_a_step_that_databases_have_is_not_changed() -> None:
+    steps = [step for number, step in migrations().items() if number <= len(DIGESTS)]
+    assert {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in steps} == DIGESTS
 
 
 def test_an_empty_database_gets_every_step_and_a_second_upgrade_none() -> None:
@@ -166,6 +191,22 @@ def test_first_answers_count_in_runs_that_were_pushed_before(tmp_path: Path) -> 
         ]
 
 
+def test_skipped_answers_count_as_first_answers_from_version_9(tmp_path: Path) -> None:
+    url = parse_store_url(new_database())
+    folder = RunFolder(tmp_path, RUN.run_id, clock=at_noon)
+    folder.begin(make_run())
+    for row in rerun_results():
+        folder.append(row)
+    folder.close("finished")
+    query = "SELECT generation FROM agentv.counted_results WHERE eval_id = 'f'"
+    with connect(url) as connection:
+        make_tables(connection, version=8)
+        push_without_start(tmp_path / RUN.run_id, connection, url)
+        assert connection.execute(query).fetchall() == [(1,)]
+        upgrade(connection, url)
+        assert connection.execute(query).fetchall() == [(0,)]
+
+
 def test_a_step_that_fails_leaves_nothing_behind() -> None:
     url = parse_store_url(new_database())
     with connect(url) as connection:
@@ -175,6 +216,15 @@ def test_a_step_that_fails_leaves_nothing_behind() -> None:
             upgrade(connection, url)
         assert version_of(connection) == 0
         assert connection.execute("SELECT to_regclass('agentv.runs')").fetchone() == (None,)
+
+
+def test_a_server_that_is_too_old_is_refused() -> None:
+    url = parse_store_url("postgresql://ann@db.example/evals")
+    check_server(140000, url)
+    with pytest.raises(
+        StorageError, match=r"db.example/evals is on PostgreSQL 13; agentv needs PostgreSQL 14 or newer"
+    ):
+        check_server(130016, url)
 
 
 def test_upgrades_at_once_wait_for_each_other() -> None:

@@ -27,7 +27,6 @@ def save_command(run: str, *, output: str, as_json: bool) -> int:
     from pathlib import Path
 
     from agentv.cli.screen import warn_of_edits
-    from agentv.engine.stored.report import find_edits
     from agentv.loading.files.places import find_home
     from agentv.loading.files.text import open_atomically
     from agentv.reports.text.amounts import count_text
@@ -44,7 +43,7 @@ def save_command(run: str, *, output: str, as_json: bool) -> int:
         message = f"run {one_line(found.reference)} has no score; a baseline needs results that were judged"
         raise ConfigError(message)
     if found.stored is not None:
-        warn_of_edits(found.stored.run_id, find_edits(found.stored))
+        warn_of_edits(found.stored.run_id, found.side.edits)
     with open_atomically(Path(output)) as file:
         for line in baseline_lines(found.side):
             file.write(line.decode())

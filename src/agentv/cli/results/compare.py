@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -10,7 +9,6 @@ from msgspec import Struct
 
 from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
 from agentv.cli.screen import terminal_style, warn_of_edits
-from agentv.engine.stored.report import StoredCheck, check_stored_run
 from agentv.reports.compare.groups import (
     ComparedGroup,
     GroupedComparison,
@@ -198,7 +196,7 @@ def compare(references: Sequence[str], options: CompareOptions) -> int:
 
 def _compare_runs(runs: Sequence[FoundScores], options: CompareOptions, gates: tuple[ScopedGate, ...] | None) -> int:
     _check_gated_evaluators(gates or (), runs)
-    _check_for_edits(runs)
+    _warn_of_edits(runs)
     first, *others = runs
     if options.by is not None:
         return _compare_groups(first, others[0], options, gates)
@@ -256,17 +254,11 @@ def _load_runs(
     return [find_scores(source.home, source.compared(reference), by=options.by) for reference in chosen]
 
 
-def _check_for_edits(runs: Sequence[FoundScores]) -> None:
-    """Mark the sides whose runs were edited, and warn of each edit once."""
-    checks: dict[Path, StoredCheck] = {}
-    for run in runs:
-        if run.stored is None:
-            continue
-        if run.stored.folder not in checks:
-            checks[run.stored.folder] = check_stored_run(run.stored)
-            warn_of_edits(run.stored.run_id, checks[run.stored.folder].edits)
-        checked = checks[run.stored.folder]
-        run.side.edits, run.side.has_other_verdict = checked.edits, checked.difference is not None
+def _warn_of_edits(runs: Sequence[FoundScores]) -> None:
+    """Print a warning of each edited run, once if it is on both sides."""
+    found = {run.stored.folder: (run.stored.run_id, run.side.edits) for run in runs if run.stored is not None}
+    for run_id, edits in found.values():
+        warn_of_edits(run_id, edits)
 
 
 def _compare(before: FoundScores, after: FoundScores, options: CompareOptions) -> Comparison:
@@ -337,9 +329,9 @@ def _unfinished_text(comparison: Comparison) -> str | None:
         if (state := unfinished_text(side.state))
     ]
     edited = [
-        f"{one_line(side.label)} was edited: its results do not give the recorded verdict"
+        f"{one_line(side.label)}: {one_line('; '.join(side.edits))}"
         for side in (comparison.before, comparison.after)
-        if side.has_other_verdict
+        if side.edits
     ]
     return ", and ".join([*unfinished, *edited]) or None
 
@@ -447,7 +439,7 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
 
     Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, runs with
     several targets share no target, or no group (--by) is in both runs. With --gate: also 1 if a gate fails, and 3 if
-    a run is unfinished or was edited to another verdict, or if more compared cases have errors than --max-errors
+    a run is unfinished or its files were edited, or if more compared cases have errors than --max-errors
     allows. With --format agentv-ts: 0 if the mean did not fall, else 1.
     """
     if as_json:

@@ -53,8 +53,9 @@ def report(reference: str, options: ReportOptions) -> int:
     if options.as_json and (options.format_name or STDOUT in options.outputs):
         raise click.UsageError("--json and another report on standard output cannot be combined; omit one of them")
     with open_runs(options.store) as runs:
-        stored = open_run(runs.find(reference, with_baseline=True))
-        return _report(stored, options, is_here=not runs.option)
+        folder = runs.find(reference)
+        runs.pull_baseline(folder)
+        return _report(open_run(folder), options, is_here=not runs.option)
 
 
 def _report(stored: StoredRun, options: ReportOptions, *, is_here: bool) -> int:

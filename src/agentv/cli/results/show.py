@@ -125,9 +125,6 @@ _MAX_SIDE_BY_SIDE = 20
 _WIDTH_WITHOUT_TERMINAL = 80
 """The characters per line of --side-by-side if standard output is not a terminal."""
 
-_LISTED_FILES = ("results.jsonl",)
-"""The files whose checksums are compared for a list of results; for a case, all files are."""
-
 _STATES = ("pass", "borderline", "fail", "error", "skipped")
 _SORTS = ("written", "id", "state", "score", "cost", "duration")
 
@@ -217,14 +214,15 @@ class ShowOptions(Struct, frozen=True):
 
 
 def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -> None:
-    from agentv.engine.stored.report import find_edits
     from agentv.storage.run.find import find_suites
     from agentv.storage.run.stored import open_run
+    from agentv.storage.run.stored_check import RESULTS_ONLY, check_stored_run
 
     stored, query = open_run(runs.find(reference)), options.query
     if query.suites and stored.suites:
         query = replace(query, suites=find_suites(query.suites, stored.suites))
-    edits = find_edits(stored, None if options.case is not None or options.is_side_by_side else _LISTED_FILES)
+    is_list = options.case is None and not options.is_side_by_side
+    edits = check_stored_run(stored, RESULTS_ONLY if is_list else None).edits
     warn_of_edits(stored.run_id, edits)
     shown = find_rows(runs.home, stored, query, verbose=options.verbose)
     if options.by:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from msgspec.structs import replace
 from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
 from agentv.cli.screen import refuse_unknown_suffixes, terminal_style, warn_of_edits, write_sheets
 from agentv.engine.running.clock import make_clock
-from agentv.engine.stored.report import StoredCheck, check_stored_run
 from agentv.engine.stored.trend_runs import WantedPlaces, left_out_parts, load_trend_runs, refuse_unknown
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
@@ -21,10 +19,8 @@ from agentv.reports.trend import TrendView, TrendWords, trend_sheet, trend_to_js
 from agentv.scoring.comparison.trend import TrendRun, TrendSeries, find_series, parse_metric
 from agentv.scoring.counting.run_sums import MetricKey
 from agentv.storage.run.stored import StoredRun
+from agentv.storage.run.stored_check import RESULTS_ONLY, StoredCheck, check_stored_run
 from agentv.types.messages_json import pretty_json
-
-_CHECKED_FILES = ("results.jsonl",)
-"""The files whose checksums are compared; a trend shows nothing of the others."""
 
 
 class TrendOptions(Struct, frozen=True, kw_only=True):
@@ -61,7 +57,7 @@ def _trend(source: ProjectRuns | StoreRuns, options: TrendOptions, metric: Metri
     refuse_unknown(wanted, metric, listed, runs)
     for unread in (run for run in listed if run.run is None):
         click.echo(f"skipped: {one_line(unread.problem or unread.run_id)}", err=True)
-    runs = _checked_for_edits(runs, {each.run_id: each.folder for each in listed if each.problem is None})
+    runs = _checked_for_edits(runs, {each.run_id: each.folder for each in listed if each.run is not None})
     series = find_series(runs, metric, last=options.last, by_commit=options.by_commit)
     has_commits = any(point.run.commit for each in series for point in each.points)
     point_noun = "commit" if options.by_commit and has_commits else "run"
@@ -91,10 +87,9 @@ def _checked_for_edits(runs: Sequence[TrendRun], folders: Mapping[str, Path]) ->
     """Return the runs, marked and with a warning if they were edited; count the runs without checksums."""
     checks: dict[str, StoredCheck] = {}
     for run in runs:
-        with suppress(OSError):  # a run whose files cannot be read is still shown, from the index
-            if run.sums and run.run_id in folders:
-                checks[run.run_id] = check_stored_run(StoredRun(folders[run.run_id]), _CHECKED_FILES)
-                warn_of_edits(run.run_id, checks[run.run_id].edits)
+        if run.run_id in folders and (run.sums or run.problem):
+            checks[run.run_id] = check_stored_run(StoredRun(folders[run.run_id]), RESULTS_ONLY)
+            warn_of_edits(run.run_id, checks[run.run_id].edits)
     unrecorded = sum(not each.has_checksums for each in checks.values())
     if unrecorded:
         of_all = f"{unrecorded:,} of {count_text(len(checks), 'run')}"

@@ -69,6 +69,7 @@ def merge(
     )  # by result key, the index of the run whose result is taken
     clock = make_clock()
     store = RunFolder(runs_folder(home), new_run_id(clock, random.SystemRandom()), clock=clock, segments=segments)
+    store.report_to(lambda message: click.echo(message, err=True))
     record = RunRecord(
         run_id=store.run_id,
         created_at=clock(),
@@ -104,13 +105,16 @@ def _write_all_or_nothing(store: RunFolder, record: RunRecord, write_results: Ca
     run.json, which is therefore written after the results.
     """
     try:
-        write_results()
-        store.begin(record)
-        _refuse_lost_files(store)
+        try:
+            write_results()
+            store.begin(record)
+            _refuse_lost_files(store)
+        except BaseException:
+            with suppress(StorageError):
+                store.close("failed")
+            raise
         store.close(state)
     except BaseException:
-        with suppress(StorageError):
-            store.close("failed")
         with suppress(AgentvError):
             remove_segments(Path(store.folder))
         shutil.rmtree(store.folder, ignore_errors=True)

@@ -1,7 +1,7 @@
 """`agentv store`: share runs through a team database (PostgreSQL)."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -107,14 +107,14 @@ def pull_command(runs: tuple[str, ...], url: str | None, *, as_json: bool, **fil
 
     from agentv.cli.run_sources import open_store
     from agentv.cli.screen import warn_of_edits
-    from agentv.engine.stored.report import find_edits
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import runs_folder
     from agentv.storage.run.stored import open_run
+    from agentv.storage.run.stored_check import check_stored_run
     from agentv.types.errors import ConfigError, StorageError
 
     wanted = _wanted_runs(**filters)
-    if wanted.are_all != bool(runs):
+    if wanted.has_no_filter != bool(runs):
         raise ConfigError(
             "name the runs to pull, or select them with --suite, --target, --tag, --since and --last, but not both"
         )
@@ -122,15 +122,14 @@ def pull_command(runs: tuple[str, ...], url: str | None, *, as_json: bool, **fil
     code = 0
     pulled: list[JsonObject] = []
     with open_store(url) as (shared, store_url):
-        ids = list(dict.fromkeys(map(shared.find, runs))) or [run.run_id for run in wanted.of(shared.list())]
-        for run_id in ids:
+        for run_id in list(dict.fromkeys(map(shared.find, runs))) or _selected_ids(wanted, shared.list()):
             try:
                 found = shared.pull(run_id, folder)
+                edits = check_stored_run(open_run(found.folder)).edits
             except StorageError as error:
                 code = EXIT_STORE
                 click.echo(f"error: {error}", err=True)
                 continue
-            edits = find_edits(open_run(found.folder))
             warn_of_edits(run_id, edits)
             code = EXIT_STORE if edits else code
             pulled.append({"run_id": run_id, "lines": found.lines, "folder": str(found.folder), "edited": list(edits)})
@@ -154,6 +153,16 @@ def _wanted_runs(
 
     earliest = None if since is None else make_clock()() - timedelta(seconds=since)
     return WantedRuns(WantedPlaces(suites, targets), tags, earliest, last)
+
+
+def _selected_ids(wanted: "WantedRuns", runs: Sequence["SharedRun"]) -> list[str]:
+    """Return the ids of the runs that the filters select; print those that cannot be read."""
+    from agentv.reports.text.printable import one_line
+
+    for run in runs:
+        if run.problem is not None:
+            click.echo(f"skipped: {one_line(run.problem)}", err=True)
+    return [run.run_id for run in wanted.of(runs)]
 
 
 @command.command("list")

@@ -24,13 +24,10 @@ _SEED = 0
 
 def baseline_warnings(baseline: FoundScores) -> Iterator[str]:
     """Yield a warning if the baseline is incomplete, since regressions may be missed, and one for each edit."""
-    from agentv.engine.stored.report import find_edits  # noqa: PLC0415 - it needs the plans of stored runs
-
     if baseline.side.state != "finished":
         yield f"the baseline {baseline.side.label} did not finish: its missing results are not compared"
     if baseline.stored is not None:
-        run_id = baseline.stored.run_id
-        yield from (f"the baseline, run {run_id}: {edit}" for edit in find_edits(baseline.stored))
+        yield from (f"the baseline, run {baseline.stored.run_id}: {edit}" for edit in baseline.side.edits)
 
 
 def without_lost_baseline(options: RunOptions, home: Path) -> tuple[RunOptions, tuple[str, ...]]:

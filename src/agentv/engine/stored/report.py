@@ -1,6 +1,6 @@
 """The report of a stored run: numbers counted again from its rows, and a verdict compared with the recorded one."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast, get_args
 
@@ -31,16 +31,10 @@ from agentv.scoring.gates.run_verdict import (
     why_mixed,
 )
 from agentv.storage.files.run_file import size_of
-from agentv.storage.files.segments import SEGMENTS_FILE
-from agentv.storage.run.checksums import (
-    CHECKSUMS,
-    changed_files,
-    is_unchanged,
-    load_checksums,
-    read_checksum,
-)
+from agentv.storage.run.checksums import CHECKSUMS, read_checksum
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
+from agentv.storage.run.stored_check import check_stored_run, refuse_lost_list
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import objects_of, strings_of
 from agentv.types.records.result import CaseResult
@@ -258,7 +252,6 @@ _STATES = {"passed": "passed", "failed": "failed", "undecided": "undecided", "no
 _RESULTS = "results.jsonl"
 _OLDER_RUN = "this run was made by an older agentv and has no stored verdict; the default gate is applied"
 _OLDER_RERUNS = "an older agentv re-ran results of this run and counted the newest answers; now the first answers count"
-_NO_CHECKSUMS = "checksums of its files: not recorded; changes to them cannot be detected"
 
 
 def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> RunReport:
@@ -268,10 +261,13 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
     is INCOMPLETE (exit code 3) and quotes both; rows appended since are left out of this comparison. Raises
     StorageError for a row that cannot be read or is stored twice.
     """
-    basis = _load_basis(run)
-    counts = basis.count(run.results() if rows is None else rows, has_trials=run.may_repeat_cases())
-    for rerun in run.reruns():
-        counts.add(rerun)
+    basis, checked = _load_basis(run), check_stored_run(run)
+    try:
+        counts = basis.count(run.results() if rows is None else rows, has_trials=run.may_repeat_cases())
+        for rerun in run.reruns():
+            counts.add(rerun)
+    except StorageError as error:
+        raise checked.explained(error) from None
     if basis.planned is not None and counts.summary.all.rows > basis.planned:
         run.refuse_repeated_results()
     difference = _difference(run, basis, counts)
@@ -287,7 +283,7 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         counts.summary.report(run.run_id, basis.state, verdict),
         planned=basis.planned,
         corrected=corrected,
-        notes=(*recorded.notes, *correction_notes, *_file_notes(run)),
+        notes=(*recorded.notes, *correction_notes, *checked.notes),
         duration_s=recorded.duration_s,
         folder=str(run.folder),
         baseline=recorded.baseline,
@@ -306,69 +302,20 @@ def _baseline(run: StoredRun) -> StoredRun | None:
         return None
 
 
-class StoredCheck(Struct, frozen=True):
-    """The comparison of a stored run with what it recorded: messages on changed files, and a different verdict."""
-
-    changed_files: tuple[str, ...] = ()
-    difference: VerdictDifference | None = None
-    has_checksums: bool = True
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The notes on the run's files."""
-        return self.changed_files if self.has_checksums else (_NO_CHECKSUMS,)
-
-    @property
-    def edits(self) -> tuple[str, ...]:
-        """All that shows that the run was edited after it was written."""
-        return (*self.changed_files, *(() if self.difference is None else (self.difference.sentence,)))
-
-
-def check_stored_run(run: StoredRun, files: Collection[str] | None = None) -> StoredCheck:
-    """Compare a stored run with the checksums and the verdict that it recorded at its end.
-
-    `files` limits the comparison of checksums to some files of lines. Rows are not read if a checksum shows that their
-    file is unchanged, nor if it is a symbolic link, which cannot be opened for writing anyway. Raises StorageError for
-    a row that cannot be read, and for a lost list of segments.
-    """
-    _refuse_lost_list(run)
-    recorded = load_checksums(run)
-    checked = StoredCheck(tuple(changed_files(run, recorded, files)), has_checksums=recorded.are_recorded)
-    if (run.folder / _RESULTS).is_symlink() or is_unchanged(run, recorded, _RESULTS):
-        return checked
-    basis = _load_basis(run)
-    if not basis.is_comparable:
-        return checked
-    counts = basis.count(run.results(), has_trials=run.may_repeat_cases())
-    return replace(checked, difference=_difference(run, basis, counts))
-
-
-def find_edits(run: StoredRun, files: Collection[str] | None = None) -> tuple[str, ...]:
-    """Return all that shows that a stored run was edited, for commands that show its results without its verdict.
-
-    `files` is as for `check_stored_run`.
-    """
-    try:
-        return check_stored_run(run, files).edits
-    except StorageError as error:
-        return (f"its results cannot be compared with its recorded verdict: {error}",)
-
-
-def _refuse_lost_list(run: StoredRun) -> None:
-    """Raise StorageError if a run has lost its list of segments. A run from the team database has its rows instead."""
-    options, path = run.run.plan.get("options"), run.folder / SEGMENTS_FILE
-    has_segments = isinstance(options, Mapping) and options.get("segments") is not None
-    if has_segments and not path.exists() and not (run.folder / "cases.jsonl").exists():
-        raise StorageError(f"{path}, the list of the segments, is missing; restore it from a copy")
-
-
 def refuse_changed_results(run: StoredRun, *, may_lack_results: bool) -> tuple[str, ...]:
     """Return the notes on a stored run's files. Raises StorageError if its rows do not give the recorded verdict.
 
-    `may_lack_results` accepts a run that has lost rows, for commands that make them again.
+    `may_lack_results` accepts a run that has lost rows, for commands that make them again. Rows are not read if their
+    file is as recorded, nor from a symbolic link, which cannot be opened for writing anyway.
     """
+    refuse_lost_list(run)
     checked = check_stored_run(run)
-    difference = checked.difference
+    is_as_recorded = checked.has_checksums and _RESULTS not in checked.changed
+    if is_as_recorded or (run.folder / _RESULTS).is_symlink():
+        return checked.notes
+    basis = _load_basis(run)
+    counts = basis.count(run.results(), has_trials=run.may_repeat_cases()) if basis.is_comparable else None
+    difference = None if counts is None else _difference(run, basis, counts)
     if difference is None or (may_lack_results and difference.only_lacks_rows):
         return checked.notes
     raise StorageError(
@@ -426,11 +373,6 @@ def _difference(run: StoredRun, basis: VerdictBasis, counts: StoredCounts) -> Ve
     if newest is None or basis.difference(basis.count(newest, has_trials=counts.has_trials)) is not None:
         return difference
     return None
-
-
-def _file_notes(run: StoredRun) -> tuple[str, ...]:
-    recorded = load_checksums(run)
-    return StoredCheck(tuple(changed_files(run, recorded)), has_checksums=recorded.are_recorded).notes
 
 
 def _older_notes(basis: VerdictBasis) -> tuple[str, ...]:

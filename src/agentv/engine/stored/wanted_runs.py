@@ -19,8 +19,8 @@ class WantedRuns(Struct, frozen=True):
     last: int | None = None
 
     @property
-    def are_all(self) -> bool:
-        """True if nothing is selected by these filters."""
+    def has_no_filter(self) -> bool:
+        """True if no option selects runs."""
         return self == WantedRuns()
 
     def of(self, runs: Sequence[SharedRun]) -> Sequence[SharedRun]:

@@ -108,16 +108,21 @@ class Side:
     """The rows of one run, grouped by CaseName: a measure of a case is the mean over its repeats.
 
     `label` is the run's display name, `run_json` the content of its run.json. `state` is how the run ended: an
-    unfinished run may lack cases. `edits` are all that shows that the run's files were edited after it was written;
-    `has_other_verdict` is True if its rows no longer give the recorded verdict.
+    unfinished run may lack cases. `edits` are all that shows that the run's files were edited after it was written.
     """
 
-    def __init__(self, label: str, run_json: JsonObject | None = None, *, state: str = "finished") -> None:
+    def __init__(
+        self,
+        label: str,
+        run_json: JsonObject | None = None,
+        *,
+        state: str = "finished",
+        edits: tuple[str, ...] = (),
+    ) -> None:
         self.label = label
         self.run_json: JsonObject = run_json or {}
         self.state = state
-        self.edits: tuple[str, ...] = ()
-        self.has_other_verdict = False
+        self.edits = edits
         self._index_by_case: dict[CaseName, int] = {}
         # Ordered sets: only the keys count.
         self._targets: dict[str, None] = {}
@@ -133,7 +138,7 @@ class Side:
 
     def empty_copy(self) -> "Side":
         """Return a side of the same run, with its case keys but without rows, to be filled with a group of rows."""
-        copy = Side(self.label, self.run_json, state=self.state)
+        copy = Side(self.label, self.run_json, state=self.state, edits=self.edits)
         copy._keys = self._keys
         return copy
 

@@ -8,7 +8,11 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from agentv.storage.files.line_file import open_lines, sync
+from agentv.templating.secrets import redact_message
 from agentv.types.errors import ConfigError, StorageError
+
+UPLOAD_LIMIT_S = 600.0
+"""The seconds after which the upload of an object fails, also if its client would go on retrying."""
 
 _FILE_SCHEME = "file://"
 
@@ -53,16 +57,27 @@ def _check_address(url: str) -> None:
         raise ConfigError(f"{url} names no bucket; expected a URL such as s3://bucket/runs")
 
 
-def put(path: Path, url: str, *, base: Path) -> None:
+def has_upload_limit(url: str) -> bool:
+    """Return True if UPLOAD_LIMIT_S holds for a URL: its client can be interrupted."""
+    return not _is_path(url) and bool(_filesystem(url)[0].async_impl)
+
+
+def put(path: Path, url: str, *, base: Path, limit_s: float = UPLOAD_LIMIT_S) -> None:
     """Copy a local file to a URL, replacing an existing file. Raises StorageError.
 
     A relative path starts at `base`. A local copy is synced to the disk. An object store is asked for the size of the
-    object, because the local file is deleted when it has been copied.
+    object, because the local file is deleted when it has been copied. `limit_s` holds as `has_upload_limit` says.
     """
     with storage_errors("write", url):
         if not _is_path(url):
             filesystem, place = _filesystem(url)
-            filesystem.put_file(str(path), place)
+            limit = {"timeout": limit_s} if filesystem.async_impl else {}
+            try:
+                filesystem.put_file(str(path), place, **limit)
+            except TimeoutError as error:
+                raise StorageError(
+                    f"cannot write {url}: {_shown(error) or f'not stored within {limit_s:g} s'}"
+                ) from None
             filesystem.invalidate_cache()
             written, stored = path.stat().st_size, int(filesystem.info(place)["size"])
             if stored != written:
@@ -171,29 +186,35 @@ def _filesystem(url: str) -> tuple[Any, str]:
 
         found: tuple[Any, str] = url_to_fs(url)
     except ImportError as error:
-        client = "" if error.name == "fsspec" else f" ({error})"
+        client = "" if error.name == "fsspec" else f" ({_shown(error)})"
         raise ConfigError(
             f"{url} needs a package that is not installed{client}; install agentv[segments], which has fsspec, and "
             "the client of the object store, such as s3fs for s3://"
-        ) from error
+        ) from None
     except ValueError as error:
-        raise ConfigError(f"{url}: {error}") from error
-    except Exception as error:  # a client may raise anything, such as TypeError for options that a URL cannot have
-        raise ConfigError(f"{url}: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"{url}: {_shown(error)}") from None
+    except Exception as error:  # noqa: BLE001 - any, such as TypeError for options that a URL cannot have
+        raise ConfigError(f"{url}: {type(error).__name__}: {_shown(error)}") from None
     return found
+
+
+def _shown(error: Exception) -> str:
+    """Return the message of a client's error, which may quote a signed URL or a header, without keys."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return redact_message(text, os.environ)
 
 
 @contextmanager
 def storage_errors(verb: str, url: str) -> Iterator[None]:
-    """Turn exceptions of an object store's client, which may be of any kind, into a StorageError."""
+    """Turn exceptions of an object store's client, which may be of any kind, into a StorageError without keys."""
     try:
         yield
     except (StorageError, ConfigError):
         raise
-    except FileNotFoundError as error:
+    except FileNotFoundError:
         missing = "folder or bucket" if verb == "write" else "file"
-        raise StorageError(f"cannot {verb} {url}: there is no such {missing}") from error
+        raise StorageError(f"cannot {verb} {url}: there is no such {missing}") from None
     except OSError as error:
-        raise StorageError(f"cannot {verb} {url}: {error.strerror or error}") from error
-    except Exception as error:
-        raise StorageError(f"cannot {verb} {url}: {type(error).__name__}: {error}") from error
+        raise StorageError(f"cannot {verb} {url}: {_shown(error)}") from None
+    except Exception as error:  # noqa: BLE001 - the errors of clients are of any kind
+        raise StorageError(f"cannot {verb} {url}: {type(error).__name__}: {_shown(error)}") from None

@@ -9,15 +9,26 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 from zlib import crc32
 
 from msgspec import Struct
 
 from agentv.storage.files.line_file import FileEnd, LineFile, part_path
-from agentv.storage.files.object_store import absolute_form, joined, names_in, put, remove, remove_folder, stored_form
+from agentv.storage.files.object_store import (
+    UPLOAD_LIMIT_S,
+    absolute_form,
+    has_upload_limit,
+    joined,
+    names_in,
+    put,
+    remove,
+    remove_folder,
+    stored_form,
+)
 from agentv.storage.files.run_file import why_segments_lost
 from agentv.storage.files.segments import (
     SEGMENTS_FILE,
@@ -28,6 +39,7 @@ from agentv.storage.files.segments import (
 )
 from agentv.storage.records.json_line import encode
 from agentv.types.errors import AgentvError, StorageError
+from agentv.types.protocols import REPORT_WAIT_S
 from agentv.types.records.segment import LinesTotal, SegmentRecord, UploadedSegment
 
 SEGMENT_BYTES = 64 << 20
@@ -36,15 +48,19 @@ SEGMENT_S = 300.0
 """The age in seconds from which a part is moved; it is checked after each line."""
 RUN_FILE = "run.json"
 
+R = TypeVar("R")
+
 
 class SegmentRules(Struct, frozen=True):
     """The size in bytes and the age in seconds from which a part is full.
 
-    `before_step` is called before each step of moving a part, with the name of the step and the name of the file.
+    `report_wait_s` are the seconds after which a wait for the place of the segments is reported. `before_step` is
+    called before each step of moving a part, with the name of the step and the name of the file.
     """
 
     most_bytes: int = SEGMENT_BYTES
     most_s: float = SEGMENT_S
+    report_wait_s: float = REPORT_WAIT_S
     before_step: Callable[[str, str], None] = lambda _step, _file: None
 
 
@@ -69,12 +85,18 @@ class SegmentWriter:
         self._waiting: deque[tuple[str, int]] = deque()
         self._began_at: dict[LineFile, float] = {}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentv-segments")
+        self._attempt: Future[None] | None = None
+        self._report: Callable[[str], None] = lambda _message: None
         self.error: StorageError | None = None
 
     @property
     def place(self) -> str:
         """The folder of the segments as other processes name it: an absolute path, or a URL."""
         return absolute_form(self._url, base=self._folder)
+
+    def report_to(self, report: Callable[[str], None]) -> None:
+        """Call `report` with a message when `why_lost` or `close` has to wait for the place of the segments."""
+        self._report = report
 
     def resume_moving(self, file: LineFile) -> None:
         """Move the parts that an earlier process did not move, and delete the local file of a part that it listed."""
@@ -110,6 +132,7 @@ class SegmentWriter:
         begun = self._began_at.setdefault(file, now)
         if file.own_bytes >= self._rules.most_bytes or now - begun >= self._rules.most_s:
             self._rotate(file)
+            self._start_moving()
 
     def has_moved(self, file: LineFile) -> bool:
         """Return True if all lines of a file are in listed segments, so that another process's segment can follow."""
@@ -119,7 +142,7 @@ class SegmentWriter:
         """Move all parts of a file, also one that is not full. The future is done when the attempt ended."""
         if file.own_bytes:
             self._rotate(file)
-        return self._thread.submit(self._move_all)
+        return self._start_moving()
 
     def list_uploaded(self, file: LineFile, uploaded: UploadedSegment) -> None:
         """List a segment that was uploaded by another process as the next part of a file. Raises OSError.
@@ -155,9 +178,14 @@ class SegmentWriter:
 
     def why_lost(self, files: Sequence[LineFile]) -> list[str]:
         """Return what is missing of the list of segments, and of `files`, after the parts in progress were moved."""
-        self._thread.submit(lambda: None).result()
-        found = [self._manifest.why_lost(), *(why_segments_lost(file.path, file.end.size) for file in files)]
-        return [each for each in found if each is not None]
+
+        def find_lost() -> list[str]:
+            found = [self._manifest.why_lost(), *(why_segments_lost(file.path, file.end.size) for file in files)]
+            return [each for each in found if each is not None]
+
+        return self._result_of(
+            self._thread.submit(find_lost), lambda: "the segments of this run are being compared with what was written"
+        )
 
     def close(self, files: Sequence[LineFile]) -> None:
         """Move the last parts and end the thread; a part that cannot be moved stays in the run's folder (`error`)."""
@@ -167,22 +195,39 @@ class SegmentWriter:
                     self._rotate(file)
                 file.current_path.unlink(missing_ok=True)  # it is empty
         finally:
-            self._start_moving()
+            self._result_of(self._start_moving(), self._describe_waiting)
             self._thread.shutdown()
             self._manifest.close()
+
+    def _result_of(self, work: "Future[R]", describe: Callable[[], str]) -> R:
+        """Return the result of work in the thread; if that takes long, first report a description of it."""
+        wait([work], timeout=self._rules.report_wait_s)
+        if not work.done():
+            self._report(f"waiting for {self.place}: {describe()}")
+        return work.result()
+
+    def _describe_waiting(self) -> str:
+        count = len(self._waiting)
+        parts = "1 part of this run is" if count == 1 else f"{count} parts of this run are"
+        limit = (
+            f"each is tried for at most {UPLOAD_LIMIT_S / 60:g} minutes, and " if has_upload_limit(self._url) else ""
+        )
+        return f"{parts} not moved yet; {limit}what cannot be moved stays in {self._folder}"
 
     def _rotate(self, file: LineFile) -> None:
         self._began_at.pop(file, None)
         self._rules.before_step("begin the next part", file.path.name)
         file.begin_part()
         self._waiting.append((file.path.name, file.part - 1))
-        self._start_moving()
 
     def _count_listed(self, name: str) -> int:
         return self._last_listed[name].part + 1 if name in self._last_listed else 0
 
-    def _start_moving(self) -> None:
-        self._thread.submit(self._move_all)
+    def _start_moving(self) -> "Future[None]":
+        """Return an attempt to move all parts which has not begun yet; start one if there is none."""
+        if self._attempt is None or self._attempt.running() or self._attempt.done():
+            self._attempt = self._thread.submit(self._move_all)
+        return self._attempt
 
     def _move_all(self) -> None:
         while self._waiting:

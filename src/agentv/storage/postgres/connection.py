@@ -109,7 +109,7 @@ def answer_in_time(connection: "Connection", url: StoreUrl) -> Iterator[None]:
 
 
 _NOT_YOURS = (
-    "it was stored by another user of the database. Only that user and members of its role may continue the run or "
+    "the run was stored by another user of the database. Only that user and members of its role may continue it or "
     "change its tags; others may label it"
 )
 

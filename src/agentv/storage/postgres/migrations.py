@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 _UPGRADE_LOCK = 0x6167656E7476
 """The id of the advisory lock for upgrades: `agentv` as a number."""
 
+OLDEST_SERVER = 14
+"""The oldest version of PostgreSQL that has what the migrations use."""
+
 _CREATE_VERSIONS = """
 CREATE SCHEMA IF NOT EXISTS agentv;
 CREATE TABLE IF NOT EXISTS agentv.schema_versions (
@@ -47,8 +50,9 @@ def version_of(connection: "Connection") -> int:
 def upgrade(connection: "Connection", url: "StoreUrl") -> tuple[str, ...]:
     """Apply the missing migrations in one transaction; return their names.
 
-    Raises StorageError when the database's tables are newer than this version of agentv.
+    Raises StorageError when the database's tables are newer than this version of agentv, or its server is too old.
     """
+    check_server(connection.info.server_version, url)
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_UPGRADE_LOCK])
         connection.execute(_CREATE_VERSIONS.encode())
@@ -59,6 +63,14 @@ def upgrade(connection: "Connection", url: "StoreUrl") -> tuple[str, ...]:
             connection.execute(statements.encode())
             connection.execute("INSERT INTO agentv.schema_versions (version, name) VALUES (%s, %s)", [number, name])
     return tuple(name for _, name, _ in missing)
+
+
+def check_server(number: int, url: "StoreUrl") -> None:
+    """Raise StorageError if a server's version, as in `server_version_num` (140023 for 14.23), is too old."""
+    if number < OLDEST_SERVER * 10_000:
+        raise StorageError(
+            f"the store {url} is on PostgreSQL {number // 10_000}; agentv needs PostgreSQL {OLDEST_SERVER} or newer"
+        )
 
 
 def check_version(connection: "Connection", url: "StoreUrl") -> None:

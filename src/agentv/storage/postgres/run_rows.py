@@ -4,10 +4,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from agentv.storage.postgres.connection import store_errors
 from agentv.storage.records.decode import RUNS
+from agentv.storage.records.json_line import reason
 from agentv.storage.shared_runs import SharedRun
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.records.run import RunRecord
 
 if TYPE_CHECKING:
@@ -28,15 +31,18 @@ FROM agentv.counted_results GROUP BY 1, 2
 
 def is_same_run(record: bytes, run: RunRecord) -> bool:
     """Return True if another copy's run.json describes this run; its name and tags may differ."""
-    other = _read_record(record)
-    return other is not None and (other.run_id, other.created_at, other.plan) == (run.run_id, run.created_at, run.plan)
-
-
-def _read_record(record: bytes) -> RunRecord | None:
     try:
-        return RUNS.of_line(record)
-    except (ValueError, OSError):
-        return None
+        other = RUNS.of_line(record)
+    except (ValueError, RecursionError, StorageError):
+        return False
+    return (other.run_id, other.created_at, other.plan) == (run.run_id, run.created_at, run.plan)
+
+
+def _with_record(run: SharedRun, record: bytes) -> SharedRun:
+    try:
+        return replace(run, record=RUNS.of_line(record))
+    except (ValueError, RecursionError, StorageError) as error:
+        return replace(run, why_unreadable=reason(error))
 
 
 def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedRun, ...]:
@@ -48,15 +54,17 @@ def list_shared_runs(connection: "Connection", url: "StoreUrl") -> tuple[SharedR
             counts.setdefault(run_id, {})[str(state)] = count
         rows = connection.execute(_RUNS.encode(), binary=True).fetchall()
     return tuple(
-        SharedRun(
-            run_id=run_id,
-            name=name,
-            created_at=created_at,
-            started_at=started_at,
-            state=state,
-            pushed_at=pushed_at,
-            counts=counts.get(run_id, {}),
-            record=_read_record(bytes(record)),
+        _with_record(
+            SharedRun(
+                run_id=run_id,
+                name=name,
+                created_at=created_at,
+                started_at=started_at,
+                state=state,
+                pushed_at=pushed_at,
+                counts=counts.get(run_id, {}),
+            ),
+            bytes(record),
         )
         for run_id, name, created_at, started_at, state, pushed_at, record in rows
     )

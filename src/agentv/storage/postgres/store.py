@@ -17,7 +17,7 @@ from agentv.storage.shared_runs import Pulled, Pushed, SharedRun, Upgraded
 from agentv.templating.store_url import StoreUrl
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonValue
-from agentv.types.protocols import ResultStore
+from agentv.types.protocols import REPORT_WAIT_S, ResultStore
 from agentv.types.records.answer import Answer
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, RunRecord
@@ -68,15 +68,32 @@ class Mirror:
         if not self._woken.is_set():
             self._woken.set()
 
-    def finish(self, patience_s: float = PATIENCE_S) -> None:
-        """Push the remaining lines; after `patience_s` without progress, report that some were not pushed."""
+    def finish(
+        self,
+        patience_s: float = PATIENCE_S,
+        *,
+        on_wait: Callable[[], None] = lambda: None,
+        report_wait_s: float = REPORT_WAIT_S,
+    ) -> None:
+        """Push the remaining lines; after `patience_s` without progress, report that some were not pushed.
+
+        After `report_wait_s`, the wait is reported and `on_wait` is called.
+        """
         if self._thread.ident is None:
             self._disconnect()
             return
-        self._progress_at = time.monotonic()
+        began = self._progress_at = time.monotonic()
+        has_reported_wait = False
         self._closing.set()
         self._woken.set()
         while self._thread.is_alive() and time.monotonic() - self._progress_at < patience_s:
+            if not has_reported_wait and time.monotonic() - began >= report_wait_s:
+                has_reported_wait = True
+                self.messages.append(
+                    f"waiting for the store {self._url} to take the rest of this run, until it takes nothing for "
+                    f"{patience_s:g} s"
+                )
+                on_wait()
             self._thread.join(GATHER_S)
         if self._is_behind:
             self.messages.append(
@@ -178,8 +195,9 @@ class MirroredRun:
         return self._run_folder.folder
 
     def report_to(self, report: Callable[[str], None]) -> None:
-        """Call `report` with each message about the database, in the thread that writes the run."""
+        """Call `report` with each message about the database or segments, in the thread that writes the run."""
         self._report_message = report
+        self._run_folder.report_to(report)
 
     def begin(self, run: RunRecord) -> None:
         """Write run.json and start pushing. Raises StorageError when the database has a different run with this id."""
@@ -218,7 +236,8 @@ class MirroredRun:
         try:
             self._run_folder.close(state)
         finally:
-            self._mirror.finish(INTERRUPTED_PATIENCE_S if state == "interrupted" else PATIENCE_S)
+            patience_s = INTERRUPTED_PATIENCE_S if state == "interrupted" else PATIENCE_S
+            self._mirror.finish(patience_s, on_wait=self._report)
             self._report()
 
     def _after_write(self) -> None:

@@ -4,13 +4,13 @@ Files of lines only grow, so a checksum of their first bytes stays valid, also w
 run.json does not change except for its tags, which its checksum does not cover.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from zlib import crc32
 
 from msgspec import Struct
 
-from agentv.storage.files.run_file import open_file, size_of
+from agentv.storage.files.run_file import open_file
 from agentv.storage.records.json_line import decode
 from agentv.storage.run.folder import LINE_FILES, RUN_FILE, record_crc32
 from agentv.storage.run.labels import LABELS_FILE
@@ -56,14 +56,15 @@ def load_checksums(run: StoredRun) -> RecordedChecksums:
         fields = event.fields.get(CHECKSUMS)
         if fields is None:
             continue
-        names = (LABELS_FILE,) if event.type == "labelled" else LINE_FILES
-        for name in names:
+        is_of_labels = event.type == "labelled"  # which every user of a team database may add
+        for name in (LABELS_FILE,) if is_of_labels else LINE_FILES:
             checksum = read_checksum(fields, name)
             if checksum is None:
                 unreadable.append(event.seq)
                 break
             found[name].append(checksum)
-        of_record = _crc32_of_record(fields) or of_record
+        if not is_of_labels:
+            of_record = _crc32_of_record(fields) or of_record
     return RecordedChecksums(found, unreadable, of_record)
 
 
@@ -84,20 +85,30 @@ def read_checksum(fields: JsonValue, name: str) -> Checksum | None:
     return Checksum(lines, size, crc)
 
 
-def changed_files(run: StoredRun, recorded: RecordedChecksums, names: Collection[str] | None = None) -> Iterator[str]:
-    """Yield a message for each file that differs from a recorded checksum. Reads every file once.
+def changed_files(run: StoredRun, recorded: RecordedChecksums, names: Collection[str] | None = None) -> dict[str, str]:
+    """Return a message for each file that differs from a recorded checksum, or cannot be read. Reads each file once.
 
     `names` limits this to some of the files of lines; run.json is compared always.
     """
+    changed: dict[str, str] = {}
     for seq in recorded.unreadable:
-        yield f"events.jsonl was changed after it was written: the checksums of event {seq} cannot be read"
+        changed.setdefault(
+            "events.jsonl",
+            f"events.jsonl was changed after it was written: the checksums of event {seq} cannot be read",
+        )
     for name, checksums in recorded.of_files.items():
         if names is not None and name not in names:
             continue
-        if (mismatch := _first_mismatch(run.folder / name, checksums)) is not None:
-            yield _change_message(name, mismatch)
+        try:
+            mismatch = _first_mismatch(run.folder / name, checksums)
+        except OSError as error:
+            changed.setdefault(name, f"{name} cannot be compared with its checksums: {error}")
+        else:
+            if mismatch is not None:
+                changed.setdefault(name, _change_message(name, mismatch))
     if recorded.of_record is not None and recorded.of_record != _present_record_checksum(run):
-        yield f"{RUN_FILE} was changed after it was written"
+        changed[RUN_FILE] = f"{RUN_FILE} was changed after it was written"
+    return changed
 
 
 def _present_record_checksum(run: StoredRun) -> str:
@@ -106,14 +117,6 @@ def _present_record_checksum(run: StoredRun) -> str:
         return record_crc32(decode((run.folder / RUN_FILE).read_bytes()))
     except (ValueError, RecursionError):
         return ""
-
-
-def is_unchanged(run: StoredRun, recorded: RecordedChecksums, name: str) -> bool:
-    """Return True if a checksum of all bytes of a file is recorded, and every recorded checksum matches."""
-    checksums, path = recorded.of_files.get(name, ()), run.folder / name
-    size = size_of(path)
-    is_covered = any(checksum.size == size for checksum in checksums)
-    return is_covered and _first_mismatch(path, checksums) is None
 
 
 def _first_mismatch(path: Path, checksums: Sequence[Checksum]) -> Checksum | None:

@@ -182,6 +182,11 @@ class RunFolder:
         """The path of the run's folder."""
         return str(self._folder)
 
+    def report_to(self, report: Callable[[str], None]) -> None:
+        """Call `report` with a message when the end of the run has to wait for the place of its segments."""
+        if self._segments is not None:
+            self._segments.report_to(report)
+
     def begin(self, run: RunRecord) -> None:
         """Write run.json unless it exists, and record the process that runs it now."""
         path = self._folder / RUN_FILE

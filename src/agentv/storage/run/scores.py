@@ -32,6 +32,7 @@ from agentv.storage.run.find import LOG_SUFFIX, find_run, find_tagged, runs_fold
 from agentv.storage.run.likeness import Likeness, find_like, is_relative_reference
 from agentv.storage.run.score_file import load_score_file
 from agentv.storage.run.stored import StoredRun, open_run
+from agentv.storage.run.stored_check import check_stored_run
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.evaluation import EvaluatorResult, EvaluatorStatus, Verdict
 from agentv.types.json_value import JsonObject
@@ -104,8 +105,18 @@ def load_side(stored: StoredRun, chosen: RowFilter = ALL_ROWS, *, by: str | None
     Raises StorageError, with the number of the line, for a line that cannot be read, and ConfigError for too many
     groups.
     """
-    side = Side(chosen.label(stored.run_id), to_record(stored.run), state=stored.state())
+    checked = check_stored_run(stored)
+    side = Side(chosen.label(stored.run_id), to_record(stored.run), state=stored.state(), edits=checked.edits)
     grouped = GroupedSide(side, by)
+    try:
+        _add_rows(grouped, stored, chosen)
+    except StorageError as error:
+        raise checked.explained(error) from None
+    return grouped
+
+
+def _add_rows(grouped: GroupedSide, stored: StoredRun, chosen: RowFilter) -> None:
+    side, by = grouped.whole, grouped.by
     decode = _decode_row if by is None else _decode_groupable_row
     for number, offset, line in stored.current_lines(_RESULTS):
         try:
@@ -127,7 +138,6 @@ def load_side(stored: StoredRun, chosen: RowFilter = ALL_ROWS, *, by: str | None
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{stored.folder / _CASES}:{number}: {reason(error)}") from error
         side.add_case(case.suite, case.eval_id, case.case_key, prompt=case.prompt)
-    return grouped
 
 
 def _decode_any(line: bytes, decode: Callable[[bytes], _Row], kind: type[_Row]) -> _Row:

@@ -297,10 +297,10 @@ class StoredRun:
 
         `lines` limits reading to the first lines of the file; None reads the lines that it has at the start.
         """
-        return self._answers_that_count() if name == _ANSWERS_FILE else self._lines_with(name, "counts", lines)
+        return self._answers_that_count(lines) if name == _ANSWERS_FILE else self._lines_with(name, "counts", lines)
 
-    def _answers_that_count(self) -> Iterator[tuple[int, int, bytes]]:
-        (first, lines), retired = self._first_answers(_ANSWERS_FILE), self._retired()
+    def _answers_that_count(self, lines: int | None) -> Iterator[tuple[int, int, bytes]]:
+        (first, lines), retired = self._first_answers(_ANSWERS_FILE, lines), self._retired()
         if first.are_all_first and not retired:
             yield from self._lines_with(_ANSWERS_FILE, "counts", lines)
             return

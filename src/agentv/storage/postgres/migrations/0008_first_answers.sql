@@ -18,11 +18,9 @@ CREATE VIEW agentv.counted_results AS
 WITH made_again AS (
     SELECT DISTINCT run_id FROM agentv.results WHERE generation > 0
 ), with_answered AS (
-    SELECT *, coalesce(generation, 0) AS number, rerun IS NULL AND CASE status
-        WHEN 'skipped' THEN coalesce(answer_key, '') <> ''
-        WHEN 'error' THEN error_stage = 'evaluator' AND error_kind IS DISTINCT FROM 'target_missing'
-        ELSE status IS NOT NULL
-    END AS is_answered
+    SELECT *, coalesce(generation, 0) AS number, rerun IS NULL AND status <> 'skipped' AND (
+        status <> 'error' OR (error_stage = 'evaluator' AND error_kind IS DISTINCT FROM 'target_missing')
+    ) AS is_answered
     FROM agentv.results WHERE run_id IN (SELECT run_id FROM made_again)
 ), with_first AS (
     SELECT *,
