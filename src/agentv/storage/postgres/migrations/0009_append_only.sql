@@ -1,6 +1,6 @@
--- Lines are only added, and only by the user who stored the run, or a member of that role: row security holds whatever
--- rights were granted on the tables, for all but their owner. Runs of before have no `stored_by`: every user may continue
--- them. Without a policy for UPDATE, no row of a table is changed.
+-- Rows are only added, and only by the user who stored the run, or by a member of that role. Row-level security applies
+-- to all users except the owner of the tables, whatever rights were granted on them. Earlier runs have no `stored_by`:
+-- every user may continue them. Without a policy for UPDATE, no row of a table can be changed.
 
 ALTER TABLE agentv.runs ADD COLUMN stored_by text;
 ALTER TABLE agentv.runs ALTER COLUMN stored_by SET DEFAULT current_user;
