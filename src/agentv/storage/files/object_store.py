@@ -56,8 +56,8 @@ def _check_address(url: str) -> None:
 def put(path: Path, url: str, *, base: Path) -> None:
     """Copy a local file to a URL, replacing an existing file. Raises StorageError.
 
-    A relative path starts at `base`. A local copy is synced to the disk. An object store is asked for the size of the
-    object, because the local file is deleted when it has been copied.
+    A relative path starts at `base`. A local copy is synced to the disk. In an object store, the size of the object is
+    compared with that of the file, because the file is deleted after the copy.
     """
     with storage_errors("write", url):
         if not _is_path(url):
