@@ -1,4 +1,4 @@
-"""Servers with a certificate: an answer comes only from one that is valid, and what is wrong is said."""
+"""Servers with a certificate: only one with a valid certificate gets a request; the error names what is wrong."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def row_of(folder: Path, url: str, authority: Path | None) -> dict[str, Any]:
     (folder / "s.eval.yaml").write_text(json.dumps({"evalcases": [case]}))
     environment = {**os.environ, "KEY": "secret", **({"SSL_CERT_FILE": str(authority)} if authority else {})}
     command = [sys.executable, "-m", "agentv", "run", "s.eval.yaml", "--target", "t", "-o", "rows.jsonl"]
-    subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True)
+    subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, timeout=60)
     (row,) = map(json.loads, (folder / "rows.jsonl").read_text().splitlines())
     return dict(row)
 
@@ -62,7 +62,7 @@ def test_no_request_is_sent_to_a_server_without_a_valid_certificate(
     assert server.requests == []
 
 
-def test_an_authority_can_be_trusted(tmp_path: Path) -> None:
+def test_a_server_with_a_certificate_of_a_trusted_authority_answers(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     with serving(reply("hi"), tls=tls_of(authority.certificate("127.0.0.1"))) as server:
         row = row_of(tmp_path, server.url, authority.file)
