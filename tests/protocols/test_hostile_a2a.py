@@ -142,7 +142,7 @@ def test_a_turn_that_is_answered_with_another_task_is_a_malformed_reply() -> Non
     assert "task 'other' instead of 't'" in failure.message
 
 
-def test_an_error_without_an_id_is_still_the_agents_error() -> None:
+def test_an_error_without_an_id_is_reported_as_the_error_of_the_agent() -> None:
     error = {"id": None, "error": {"code": -32700, "message": "no JSON"}}
     with serving_agent(lambda _: [error]) as url:
         failure = failure_of(target(url))
@@ -158,7 +158,7 @@ def test_a_final_state_ends_the_answer_of_a_stream_that_stays_open() -> None:
         assert ask(target(url), make_request(timeout_s=15.0)).text == "42"
 
 
-def test_what_contradicts_a_final_state_is_read_although_the_stream_stays_open() -> None:
+def test_a_state_after_a_final_one_is_found_in_a_stream_that_stays_open() -> None:
     events = [WORKING, status("FAILED"), status("COMPLETED")]
     with serving_agent(lambda _: events, stays_open=True) as url:
         assert failure_of(target(url), make_request(timeout_s=15.0)).kind == "malformed_reply"

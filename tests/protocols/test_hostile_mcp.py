@@ -118,7 +118,7 @@ def test_many_commas_in_a_text_are_one_value() -> None:
 
 
 @pytest.mark.parametrize("words", [("errors", "5000000"), ("refusal", "5000000")])
-def test_what_a_server_says_is_quoted_only_in_part(words: tuple[str, ...]) -> None:
+def test_a_long_error_of_a_server_is_quoted_in_part(words: tuple[str, ...]) -> None:
     assert len(attack(*words).message) < 5_000
 
 
@@ -177,7 +177,7 @@ def test_a_response_that_is_too_large_is_not_read(answer: Answer, message: str) 
     assert message in failure.message
 
 
-def test_a_server_that_does_not_confirm_the_end_of_a_session_does_not_delay_a_run() -> None:
+def test_a_run_does_not_wait_for_the_confirmed_end_of_a_session() -> None:
     servers: list[Server] = []
 
     async def answer(writer: Writer) -> None:

@@ -206,7 +206,7 @@ def test_the_first_answer_of_a_slot_counts_and_the_newest_judging_of_it(store: R
     assert [row.candidate_answer for row in run.results()] == ["kept", "judged again"]
 
 
-def test_what_counts_is_found_once_for_results_reruns_and_their_marks(store: RunFolder) -> None:
+def test_results_that_count_are_found_once_for_several_readers(store: RunFolder) -> None:
     store.append(make_result(answer_ref=AnswerRef(0)))
     store.note("generation_started", {"purpose": "retry", "only": "failed", "rows": 1})
     for number in range(1, 4):

@@ -110,7 +110,7 @@ def test_keys_are_known_by_their_shape(key: str, around: str) -> None:
         "-----BEGIN CERTIFICATE-----\nMIIEpAIBAAKCAQEAx1y2z3\n-----END CERTIFICATE-----\n",
     ],
 )
-def test_words_are_no_keys(text: str) -> None:
+def test_words_are_not_taken_for_keys(text: str) -> None:
     assert list(known_keys(text)) == []
 
 
