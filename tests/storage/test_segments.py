@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.stored import SLOT, at_noon, make_answer, make_case, make_result, make_run
+from tests.support.waiting import until
 
 from agentv.storage.files.line_file import joined_crc
 from agentv.storage.files.object_store import check_url
@@ -432,6 +433,9 @@ def test_rows_stay_in_the_folder_while_the_place_cannot_be_written(tmp_path: Pat
     store.begin(make_run(run_id="r"))
     texts = [f"row {number}" for number in range(20)]
     add(store, texts[:10])
+    files = ("cases", "answers", "results")
+    # A part that is still being moved would make the folder again.
+    assert until(lambda: all(len([*(tmp_path / "r").glob(f"{name}*.jsonl")]) <= 1 for name in files))
     place.rename(tmp_path / "elsewhere")
     place.write_text("a file")
     add(store, texts[10:])
