@@ -81,7 +81,7 @@ def test_a_touched_judge_is_not_a_changed_one(project: Project) -> None:
     assert (code, set(states(project).values()), CHANGED in said) == (1, {"fail"}, False)
 
 
-def test_show_report_and_compare_know_of_changed_judges(project: Project) -> None:
+def test_show_report_and_compare_report_changed_judges(project: Project) -> None:
     run_with(project, OVERWRITE, "--gate", "mean >= 0")
     code, said = project.call("report", "--exit-code")
     assert (code, f"INCOMPLETE: {CHANGED}" in said) == (3, True)
@@ -89,7 +89,7 @@ def test_show_report_and_compare_know_of_changed_judges(project: Project) -> Non
     assert project.call("compare", "latest", "latest", "--gate", "mean >= 0")[0] == 3
 
 
-def test_restored_judges_judge_again(project: Project) -> None:
+def test_a_run_whose_judges_were_restored_is_resumed(project: Project) -> None:
     run_with(project, OVERWRITE)
     (project.folder / "judge.py").write_text(JUDGE)
     (project.folder / "agent.py").write_text(AGENT.format(damage="pass", forged=FORGED))

@@ -251,7 +251,7 @@ def test_an_older_run_whose_rows_were_edited_is_still_refused(noisy: Project) ->
     assert report_of(noisy)["exit_code"] == 3
 
 
-def test_a_replay_has_the_answers_that_the_results_count(project: Project) -> None:
+def test_replay_uses_the_answers_that_count(project: Project) -> None:
     project.cases = {"a": "one"}
     project.call("run", "suite.yaml")
     for question in ("two", "one"):  # edited and back: the first answer to the question as it is now counts

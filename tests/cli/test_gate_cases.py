@@ -143,7 +143,7 @@ def test_trials_of_a_case_are_one_case(project: Project) -> None:
 
 
 @pytest.mark.parametrize("gate", ["pass_rate >= 100%", "regressions <= 0"])
-def test_results_of_one_case_with_several_targets_are_no_cases(project: Project, gate: str) -> None:
+def test_a_failed_gate_counts_results_of_a_case_with_several_targets(project: Project, gate: str) -> None:
     (project.folder / "targets.yaml").write_text(
         "targets: [{name: t, provider: python, callable: 'agent.py:answer'}, "
         "{name: u, provider: python, callable: 'agent.py:answer'}]\n"

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -219,17 +220,20 @@ def test_labels_have_one_writer_which_does_not_block_the_run(run: StoredRun, cal
     assert len(run.labels()) == 1
 
 
-def test_imports_at_once_wait_for_each_other(run: StoredRun) -> None:
+def test_simultaneous_imports_wait_for_each_other(run: StoredRun) -> None:
     lock = RunLock(run.folder, "labels.lock")
-    imports = []
-    for number in range(3):
-        file = write(said(4, annotator=f"annotator-{number}"), name=f"labels-{number}.jsonl")
-        command = [sys.executable, "-m", "agentv", "label", "--in", file]
-        imports.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    waiting = run.folder / "labels.lock"
-    assert until(lambda: all(each.poll() is not None or has_open(each.pid, waiting) for each in imports))
-    lock.release()
-    ended = [(*each.communicate(timeout=60), each.returncode) for each in imports]
+    with ExitStack() as stack:
+        imports = []
+        for number in range(3):
+            file = write(said(4, annotator=f"annotator-{number}"), name=f"labels-{number}.jsonl")
+            command = [sys.executable, "-m", "agentv", "label", "--in", file]
+            started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            imports.append(stack.enter_context(started))
+            stack.callback(started.kill)
+        waiting = run.folder / "labels.lock"
+        assert until(lambda: all(each.poll() is not None or has_open(each.pid, waiting) for each in imports))
+        lock.release()
+        ended = [(*each.communicate(timeout=60), each.returncode) for each in imports]
     assert [(err, code) for _, err, code in ended] == [("", 0)] * 3
     assert {label.annotator for label in run.labels()} == {"annotator-0", "annotator-1", "annotator-2"}
     assert [event.type for event in run.events()].count("labelled") == 3

@@ -1,4 +1,4 @@
-"""Runs in folders of network file systems that lack locks or other calls: they work, or say what is missing."""
+"""Runs in folders of network file systems that lack locks or other calls: they work, or report what is missing."""
 
 import json
 import os
@@ -12,20 +12,22 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "fixtures" / "network_folder.c"
 COMPILER = shutil.which("cc")
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc) is installed")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or COMPILER is None, reason="needs Linux (LD_PRELOAD) and a C compiler (cc)"
+)
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("library") / "network_folder.so"
-    subprocess.run([COMPILER or "", "-shared", "-fPIC", "-o", made, SOURCE, "-ldl"], check=True)
+    subprocess.run([COMPILER or "", "-shared", "-fPIC", "-o", made, SOURCE, "-ldl"], check=True, timeout=60)
     return made
 
 
 def call(folder: Path, library: Path, fault: str, *arguments: str) -> tuple[int, str]:
     environment = {**os.environ, "LD_PRELOAD": str(library), "FAULT": fault}
     command = [sys.executable, "-m", "agentv", *arguments]
-    ran = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True)
+    ran = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, text=True, timeout=60)
     return ran.returncode, ran.stdout + ran.stderr
 
 
@@ -53,7 +55,7 @@ def test_a_folder_that_cannot_be_synced_holds_runs(project: Path, library: Path)
         ("stale names", "cannot write run.json in"),
     ],
 )
-def test_a_run_that_cannot_be_stored_says_why(fault: str, reason: str, project: Path, library: Path) -> None:
+def test_a_run_that_cannot_be_stored_reports_the_reason(fault: str, reason: str, project: Path, library: Path) -> None:
     code, said = call(project, library, fault, "run", "s.yaml", "--target", "t")
     assert (code, reason in said) == (3, True), said
     assert "Traceback" not in said

@@ -188,10 +188,10 @@ def test_programs_and_links_stay_what_they_are(folder: Path) -> None:
 
 
 UNPACK = """
-import pickle, sys, time
+import pickle, sys
 from agentv.engine.cluster.packing import unpack
 print(unpack(pickle.load(sys.stdin.buffer)), flush=True)
-time.sleep(600)
+sys.stdin.read()
 """
 
 
@@ -200,19 +200,20 @@ def test_the_copy_of_a_killed_node_is_removed_but_for_saved_workspaces(
     folder: Path, tmp_path: Path, saved: str
 ) -> None:
     env = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
-    node = subprocess.Popen([sys.executable, "-c", UNPACK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
-    assert node.stdin is not None
-    assert node.stdout is not None
-    node.stdin.write(pickle.dumps(pack(plan_of(folder))))
-    node.stdin.close()
-    copy = Path(node.stdout.readline().decode().strip())
-    home = copy / "project" / ".agentv"
-    if saved:
-        (home / saved).parent.mkdir(parents=True)
-        (home / saved).write_text("saved")
-    node.kill()
-    node.stdout.close()
-    node.wait()
+    # The process ends at the latest when its input is closed, at the end of the block.
+    with subprocess.Popen(
+        [sys.executable, "-c", UNPACK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env
+    ) as node:
+        assert node.stdin is not None
+        assert node.stdout is not None
+        node.stdin.write(pickle.dumps(pack(plan_of(folder))))
+        node.stdin.flush()
+        copy = Path(node.stdout.readline().decode().strip())
+        home = copy / "project" / ".agentv"
+        if saved:
+            (home / saved).parent.mkdir(parents=True)
+            (home / saved).write_text("saved")
+        node.kill()
     assert until(lambda: not (copy / "project" / "agent.py").exists() and not (home / "targets.yaml").exists())
     if saved.startswith("workspaces"):
         assert until(lambda: sorted(home.iterdir()) == [home / "repositories", home / "workspaces"])

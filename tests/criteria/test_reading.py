@@ -105,7 +105,7 @@ SAYS: list[Any] = [{"role": "assistant", "content": "Paris"}]
         {"text": "Paris", "output_messages": [*CALLS, *SAYS], "tool_calls": FIND},
     ],
 )
-def test_messages_beside_a_text_keep_their_answer_and_their_calls(response: dict[str, Any]) -> None:
+def test_an_answer_has_the_tool_calls_of_messages_next_to_its_text(response: dict[str, Any]) -> None:
     given = EvaluationInput.from_dict({"response": response})
     assert given.response == Message("assistant", "Paris", tool_calls=(ToolCall("find", {}),))
 

@@ -241,7 +241,7 @@ def test_canned_answer_is_no_secret_whatever_its_case_is_called(capfd: pytest.Ca
     ],
 )
 @pytest.mark.parametrize("place", ["targets file", "eval file"])
-def test_secret_of_a_target_that_is_not_used(
+def test_the_secret_of_an_unused_target_is_redacted(
     other: str, place: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PLAIN_NAME", "canary-other-66")

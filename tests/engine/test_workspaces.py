@@ -114,7 +114,7 @@ def test_a_target_that_works_in_no_folder_is_refused_before_the_run(run: Callabl
         run("{template: template}", target="{name: t, provider: mock, response: x}")
 
 
-def test_an_answer_with_folders_that_are_too_deep_is_an_error_and_stays_stored(
+def test_an_answer_with_folders_that_are_too_deep_is_a_stored_error(
     run: Callable[..., RunReport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "temporary").mkdir()

@@ -107,7 +107,7 @@ sys.stdin.read()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_killed_fork_takes_nothing_of_its_parent_with_it(tmp_path: Path) -> None:
+def test_commands_and_folders_of_a_parent_outlive_its_killed_fork(tmp_path: Path) -> None:
     of_parent, of_child = f"1{os.getpid()}", f"2{os.getpid()}"
     imports = RUNS_COMMANDS.partition("async def")[0] + "from agentv.execution.processes.live_trees import LIVE\n"
     scripts = (f"sleep 600.{of_parent}", f"sleep 600.{of_child}")

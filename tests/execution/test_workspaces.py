@@ -893,7 +893,7 @@ def test_a_tree_of_any_shape_is_removed(tmp_path: Path, is_locked: bool) -> None
     assert (outside / "kept.txt").read_text() == "kept"
 
 
-def test_of_a_link_only_the_link_is_removed(tmp_path: Path) -> None:
+def test_a_link_is_removed_without_its_folder(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "folder")
     (tmp_path / "lost").symlink_to(tmp_path / "nowhere")

@@ -1,12 +1,12 @@
 """Datasets in JSON Lines: read as streams, repeatedly, with problems per line."""
 
 import json
-import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from tests.loading.specs import SPECS
+from tests.support.peak import peak_below
 
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.path_guard import PathGuard
@@ -115,12 +115,8 @@ def test_lines_after_the_first_thousand_become_broken_cases_on_reading() -> None
 def test_a_long_stream_takes_little_memory() -> None:
     path = write(line(f"case-{number}", metadata={"text": "x" * 200}) for number in range(5_000))
     suite = load(path)
-    tracemalloc.start()
-    count = sum(isinstance(case, EvalCase) for case in suite.cases)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert count == 5_000
-    assert peak < 3 * 2**20
+    with peak_below(3):
+        assert sum(isinstance(case, EvalCase) for case in suite.cases) == 5_000
 
 
 def test_an_empty_dataset_is_a_problem() -> None:

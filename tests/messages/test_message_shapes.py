@@ -234,7 +234,7 @@ class OwnMessage(Message, frozen=True):
     """A message of a program that has fields of its own."""
 
 
-def test_a_message_of_a_sub_class_stays_as_it_is() -> None:
+def test_a_message_of_a_sub_class_is_returned_unchanged() -> None:
     message = OwnMessage("assistant", "hi")
     assert plain_json(message) is message
 

@@ -1,22 +1,19 @@
 """`provider: mcp` with servers that attack their client. Needs the dependency group `protocols`."""
 
-import asyncio
 import gzip
 import json
-import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
+from tests.support.asking import ask, failure_of, make_request, make_target
 from tests.support.loopback import Answer, Server, Writer, endless, never_answer, reply, serving
+from tests.support.peak import peak_below
 
 from agentv.providers.protocols.mcp_settings import McpSettings
 from agentv.types.failures import Failure
-from agentv.types.provider import Provider, ProviderError
 from agentv.types.targets import ResolvedTarget
 
 pytest.importorskip("mcp", reason="the MCP SDK is not installed: uv sync --group protocols")
@@ -34,33 +31,6 @@ def attack(*words: str, timeout_s: float = 20.0, **settings: Any) -> Failure:
 
 
 # --- schemas ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("keyword", ["doubling", "branching"])
-def test_a_schema_that_doubles_ends_at_the_time_out_of_its_call(keyword: str) -> None:
-    async def use(provider: Provider) -> tuple[float, float]:
-        last_tick, longest_pause, started = time.monotonic(), 0.0, time.monotonic()
-
-        async def tick() -> None:
-            nonlocal last_tick, longest_pause
-            while True:
-                longest_pause = max(longest_pause, time.monotonic() - last_tick)
-                last_tick = time.monotonic()
-                await asyncio.sleep(0.01)
-
-        ticking = asyncio.create_task(tick())
-        with pytest.raises(ProviderError) as raised:
-            await provider.invoke(make_request(CALL, timeout_s=4.0))
-        ticking.cancel()
-        assert raised.value.failure.kind == "target_timeout"
-        assert "the structured content of tool 'say' and its outputSchema could not" in raised.value.failure.message
-        assert raised.value.partial is not None
-        assert raised.value.partial.text == "said"
-        return longest_pause, time.monotonic() - started
-
-    longest_pause, duration = with_provider(hostile(keyword), use)
-    assert longest_pause < 3.0, "the check blocked the event loop"
-    assert duration < 15.0
 
 
 def test_a_pattern_that_backtracks_is_named() -> None:
@@ -88,35 +58,34 @@ def test_a_result_that_does_not_match_its_schema_is_a_malformed_reply() -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_hangs_the_check_of_its_schema_does_not_hang_other_targets(tmp_path: Path) -> None:
+def test_schemas_that_take_too_long_end_at_the_time_limit_of_their_call(tmp_path: Path) -> None:
+    """The checks would take hours: in the event loop, they would stop the run."""
+    attacks = ("doubling", "branching", "unique", "calm")
     targets = [
-        {"name": "hostile", "provider": "mcp", "command": sys.executable, "args": [str(SERVER), "doubling"],
-         "timeout_seconds": 4},
-        {"name": "calm", "provider": "mcp", "command": sys.executable, "args": [str(SERVER), "calm"]},
+        {"name": name, "provider": "mcp", "command": sys.executable, "args": [str(SERVER), name], "timeout_seconds": 10,
+         **({"list": "tools"} if name == "unique" else {})}
+        for name in attacks
     ]  # fmt: skip
     case = {"id": "a", "input": CALL, "evaluators": [{"name": "said", "type": "contains", "value": "said"}]}
     (tmp_path / ".agentv").mkdir()
     (tmp_path / ".agentv" / "targets.yaml").write_text(json.dumps({"targets": targets}), "utf-8")
-    (tmp_path / "suite.yaml").write_text(json.dumps({"targets": ["hostile", "calm"], "evalcases": [case]}), "utf-8")
+    (tmp_path / "suite.yaml").write_text(json.dumps({"targets": attacks, "evalcases": [case]}), "utf-8")
 
     program = [sys.executable, "-m", "agentv", "run", "suite.yaml"]
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
 
     rows = [json.loads(line) for path in tmp_path.rglob("results.jsonl") for line in path.read_text().splitlines()]
-    found = {row["target"]: row["status"] for row in rows if "target" in row}
-    assert found == {"hostile": "error", "calm": "pass"}, done.stdout + done.stderr
+    found = {row["target"]: row for row in rows if "target" in row}
+    assert found.keys() == set(attacks), done.stdout + done.stderr
+    assert found["calm"]["status"] == "pass"
+    result, tools = "the structured content of tool 'say' and its outputSchema", "the server's list of tools"
+    for name, subject in {"doubling": result, "branching": result, "unique": tools}.items():
+        assert found[name]["error"]["kind"] == "target_timeout"
+        assert f"{subject} could not be checked in the " in found[name]["error"]["message"]
+    assert found["doubling"]["partial"] == found["branching"]["partial"] == {"text": "said"}
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------
-
-
-def test_the_check_of_many_tools_ends_at_the_time_out() -> None:
-    started = time.monotonic()
-    failure = attack("tools", "10000", timeout_s=4.0, list="tools")
-
-    assert failure.kind == "target_timeout"
-    assert "the server's list of tools could not be checked in the" in failure.message
-    assert time.monotonic() - started < 15.0
 
 
 def test_a_list_of_tools_without_end_is_too_large() -> None:
@@ -131,18 +100,17 @@ def test_a_list_of_tools_without_end_is_too_large() -> None:
     [
         (("line",), "a message of the server is larger than 10 MiB"),
         (("text", "12000000"), "a message of the server is larger than 10 MiB"),
-        (("items", "9000000"), "a message of the server has more than 100,000 values"),
-        (("values", "9000000"), "a message of the server has more than 100,000 values"),
+        (("items", "3000000"), "a message of the server has more than 100,000 values"),
+        (("values", "3000000"), "a message of the server has more than 100,000 values"),
     ],
     ids=["line", "text", "items", "values"],
 )
 def test_a_message_that_is_too_large_is_not_read(words: tuple[str, ...], message: str) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    failure = attack(*words)
+    with peak_below(80):
+        failure = attack(*words)
 
     assert failure.kind == "too_large"
     assert f"{message}; the server was stopped" in failure.message
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 200
 
 
 def test_many_commas_in_a_text_are_one_value() -> None:
@@ -150,28 +118,25 @@ def test_many_commas_in_a_text_are_one_value() -> None:
 
 
 @pytest.mark.parametrize("words", [("errors", "5000000"), ("refusal", "5000000")])
-def test_what_a_server_says_is_quoted_only_in_part(words: tuple[str, ...]) -> None:
+def test_a_long_error_of_a_server_is_quoted_in_part(words: tuple[str, ...]) -> None:
     assert len(attack(*words).message) < 5_000
 
 
-def test_notifications_without_end_take_no_memory_and_end_at_the_time_out() -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    failure = attack("notify", timeout_s=3.0)
+def test_notifications_without_end_end_at_the_time_limit() -> None:
+    assert attack("notify", timeout_s=1.0).kind == "target_timeout"
 
-    assert failure.kind == "target_timeout"
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 100
+
+def test_many_notifications_take_little_memory() -> None:
+    with peak_below(60):
+        assert ask(hostile("notify", "5000"), make_request(CALL)).text == "said"
 
 
 # --- messages ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [("ids",), ("shapes",)])
-def test_a_message_that_answers_no_request_is_no_answer(words: tuple[str, ...]) -> None:
-    assert attack(*words, timeout_s=2.0).kind == "target_timeout"
-
-
-def test_a_value_that_is_nested_too_deeply_is_no_answer() -> None:
-    assert attack("deep", timeout_s=2.0).kind == "target_timeout"
+@pytest.mark.parametrize("word", ["ids", "shapes", "deep"])
+def test_messages_before_the_response_that_do_not_belong_to_it_are_skipped(word: str) -> None:
+    assert ask(hostile(word), make_request(CALL)).text == "said"
 
 
 # --- streamable HTTP --------------------------------------------------------------------------------------------
@@ -205,16 +170,14 @@ JSON, STREAM = "Content-Type: application/json\r\n", "Content-Type: text/event-s
     ids=["body", "event", "gzip", "values", "encoding"],
 )
 def test_a_response_that_is_too_large_is_not_read(answer: Answer, message: str) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with serving(answer) as server:
+    with serving(answer) as server, peak_below(80):
         failure = failure_of(at(server.url), make_request(CALL, timeout_s=20.0))
 
     assert failure.kind == ("malformed_reply" if "encoding" in message else "too_large")
     assert message in failure.message
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 150
 
 
-def test_a_server_that_does_not_confirm_the_end_of_a_session_does_not_delay_a_run() -> None:
+def test_a_run_does_not_wait_for_the_confirmed_end_of_a_session() -> None:
     servers: list[Server] = []
 
     async def answer(writer: Writer) -> None:
@@ -235,11 +198,9 @@ def test_a_server_that_does_not_confirm_the_end_of_a_session_does_not_delay_a_ru
 
     with serving(answer) as server:
         servers.append(server)
-        started = time.monotonic()
         assert ask(at(server.url), make_request(CALL)).text == "said"
 
     assert any(request.line.startswith("DELETE") for request in server.requests)
-    assert time.monotonic() - started < 15.0
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])

@@ -172,7 +172,7 @@ def test_a_reference_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "answer", [{"text": 0}, {"text": []}, {"candidate_answer": False}, {"text": "x", "candidate_answer": 5}]
 )
-def test_an_answer_that_is_no_string_is_no_empty_answer(answer: dict[str, Any], tmp_path: Path) -> None:
+def test_a_recorded_answer_that_is_not_a_string_is_refused(answer: dict[str, Any], tmp_path: Path) -> None:
     write(tmp_path / "recorded.jsonl", {"id": "case-1", **answer})
     failure = failure_of(replay(tmp_path, file="recorded.jsonl"))
     assert failure.kind == "malformed_reply"

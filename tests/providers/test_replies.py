@@ -53,7 +53,7 @@ def test_the_last_assistant_message_that_has_content_is_the_answer(key: str) -> 
     assert len(response.output_messages) == 4
 
 
-def test_messages_under_messages_are_the_answer_beside_an_empty_text() -> None:
+def test_messages_are_the_answer_if_the_text_is_empty() -> None:
     said = [TOOL_TURN, {"role": "assistant", "content": "Paris"}]
     response = parse_output(json.dumps({"text": "", "messages": said}))
     assert (response.text, len(response.output_messages or ())) == ("Paris", 2)

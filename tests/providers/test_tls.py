@@ -1,69 +1,79 @@
-"""Servers with a certificate: an answer comes only from one that is valid, and what is wrong is said."""
+"""Servers with a certificate: only one with a valid certificate gets a request; the error names what is wrong."""
 
 import json
 import os
 import subprocess
 import sys
-from datetime import timedelta
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from tests.support.certificates import DAY, Authority, tls_of
-from tests.support.loopback import reply, serving
+from tests.support.loopback import Server, reply, serving
+
+Called: TypeAlias = tuple[Server, dict[str, Any]]
+"""A server and the result of the case that was sent to it."""
+
+CASE = {"id": "a", "input": "hi", "evaluators": [{"name": "same", "type": "equals", "value": "hi"}]}
 
 
-def row_of(folder: Path, url: str, authority: Path | None) -> dict[str, Any]:
-    """Run one case against an HTTP target, in a process that may trust an authority; return its result."""
-    target = {
-        "name": "t",
-        "provider": "http",
-        "url": url,
-        "body": {"q": "{{ question }}"},
-        "max_retries": 2,
-        "headers": {"X-Key": "${{ KEY }}"},
+@pytest.fixture(scope="module")
+def called(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Called]]:
+    """Servers with certificates of one authority; only the run that calls `unknown` does not trust it."""
+    folder = tmp_path_factory.mktemp("tls")
+    authority = Authority(folder)
+    valid = authority.certificate("127.0.0.1")
+    certificates = {
+        "valid": valid,
+        "unknown": valid,
+        "expired": authority.certificate("127.0.0.1", ends=-DAY),
+        "elsewhere": authority.certificate("example.org"),
     }
-    (folder / "targets.yaml").write_text(json.dumps({"targets": [target]}))
-    case = {
-        "id": "a",
-        "input": "hi",
-        "expected_outcome": "x",
-        "evaluators": [{"name": "same", "type": "equals", "value": "hi"}],
-    }
-    (folder / "s.eval.yaml").write_text(json.dumps({"evalcases": [case]}))
+    with ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(serving(reply("hi"), tls=tls_of(file))) for name, file in certificates.items()
+        }
+        (folder / "targets.yaml").write_text(json.dumps({"targets": [*map(target, servers, servers.values())]}))
+        (folder / "s.eval.yaml").write_text(json.dumps({"evalcases": [CASE]}))
+        trusting = results(folder, *(name for name in servers if name != "unknown"), authority=authority.file)
+        found = {**trusting, **results(folder, "unknown", authority=None)}
+        yield {name: (server, found[name]) for name, server in servers.items()}
+
+
+def target(name: str, server: Server) -> dict[str, Any]:
+    headers = {"X-Key": "${{ KEY }}"}
+    return {"name": name, "provider": "http", "url": server.url, "body": {"q": "{{ question }}"}, "headers": headers}
+
+
+def results(folder: Path, *targets: str, authority: Path | None) -> dict[str, dict[str, Any]]:
+    """Return the results of targets by their name, from a process that trusts an authority or none."""
     environment = {**os.environ, "KEY": "secret", **({"SSL_CERT_FILE": str(authority)} if authority else {})}
-    command = [sys.executable, "-m", "agentv", "run", "s.eval.yaml", "--target", "t", "-o", "rows.jsonl"]
-    subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True)
-    (row,) = map(json.loads, (folder / "rows.jsonl").read_text().splitlines())
-    return dict(row)
+    selected = [word for name in targets for word in ("--target", name)]
+    command = [sys.executable, "-m", "agentv", "run", "s.eval.yaml", *selected, "-o", "rows.jsonl"]
+    subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True, timeout=60)
+    rows = map(json.loads, (folder / "rows.jsonl").read_text().splitlines())
+    return {row["target"]: row for row in rows}
 
 
 @pytest.mark.parametrize(
-    ("host", "ends", "is_trusted", "said"),
+    ("name", "reason"),
     [
-        (
-            "127.0.0.1",
-            DAY,
-            False,
-            "unable to get local issuer certificate; if you trust its authority, set SSL_CERT_FILE",
-        ),
-        ("127.0.0.1", -DAY, True, "certificate has expired"),
-        ("example.org", DAY, True, "IP address mismatch, certificate is not valid for '127.0.0.1'"),
+        ("unknown", "unable to get local issuer certificate; if you trust its authority, set SSL_CERT_FILE"),
+        ("expired", "certificate has expired"),
+        ("elsewhere", "IP address mismatch, certificate is not valid for '127.0.0.1'"),
     ],
 )
-def test_no_request_is_sent_to_a_server_without_a_valid_certificate(
-    host: str, ends: timedelta, is_trusted: bool, said: str, tmp_path: Path
+def test_a_server_without_a_valid_certificate_gets_no_request(
+    called: Mapping[str, Called], name: str, reason: str
 ) -> None:
-    authority = Authority(tmp_path)
-    with serving(reply("hi"), tls=tls_of(authority.certificate(host, ends=ends))) as server:
-        row = row_of(tmp_path, server.url, authority.file if is_trusted else None)
+    server, row = called[name]
     assert (row["status"], row["error"]["kind"], row["error"]["retryable"]) == ("error", "transport", False)
-    assert f"the certificate of 127.0.0.1:{server.port} is not accepted: {said}" in row["error"]["message"]
+    assert f"the certificate of 127.0.0.1:{server.port} is not accepted: {reason}" in row["error"]["message"]
     assert server.requests == []
 
 
-def test_an_authority_can_be_trusted(tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
-    with serving(reply("hi"), tls=tls_of(authority.certificate("127.0.0.1"))) as server:
-        row = row_of(tmp_path, server.url, authority.file)
+def test_a_server_with_a_certificate_of_a_trusted_authority_answers(called: Mapping[str, Called]) -> None:
+    server, row = called["valid"]
     assert (row["verdict"], row["candidate_answer"], len(server.requests)) == ("pass", "hi", 1)

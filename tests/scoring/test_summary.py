@@ -170,7 +170,7 @@ def test_a_case_whose_trials_disagree_is_flaky() -> None:
     assert summary.flaky == ("a (t)",)
 
 
-def test_a_listed_row_keeps_the_beginning_of_a_long_answer() -> None:
+def test_a_listed_result_has_the_beginning_of_a_long_answer() -> None:
     summary = summary_of(replace(make_row("a", score=0.0), candidate_answer="long " * 100_000))
     for kept in (*summary.counts.failing, *summary.counts.worst):
         assert len(kept.candidate_answer) == MAX_LISTED_ANSWER

@@ -19,7 +19,7 @@ def test_white_space_is_that_of_python(text: str) -> None:
 
 
 @given(st.text(alphabet="a✓ \n\u2003", max_size=8), st.text(alphabet="b ", max_size=8))
-def test_white_space_of_a_long_text_is_that_of_a_short_one(one: str, other: str) -> None:
+def test_white_space_is_normalized_alike_in_long_and_short_texts(one: str, other: str) -> None:
     form = TextForm(unicode="none", case_sensitive=True)
     for text in (f"{'word ✓' * 11_000}{one}", one.join([other] * 20_000), f"{'✓' * 65_535}{one}{other}"):
         assert form.of(text) == " ".join(text.split())

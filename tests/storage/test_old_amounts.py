@@ -98,7 +98,7 @@ IMPOSSIBLE: dict[str, tuple[str, tuple[str | int, ...], Any]] = {
 
 
 @pytest.mark.parametrize(("name", "path", "value"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
-def test_commands_read_impossible_values(
+def test_commands_treat_impossible_values_as_unknown(
     name: str, path: tuple[str | int, ...], value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

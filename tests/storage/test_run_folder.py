@@ -220,7 +220,7 @@ def test_the_lines_that_count_may_be_limited_to_the_first_of_a_file(store: RunFo
         assert numbers == [[], [1], [1, 2], [1, 2]]
 
 
-def test_what_counts_is_found_once_for_results_reruns_and_their_marks(store: RunFolder) -> None:
+def test_results_that_count_are_found_once_for_several_readers(store: RunFolder) -> None:
     store.append(make_result(answer_ref=AnswerRef(0)))
     store.note("generation_started", {"purpose": "retry", "only": "failed", "rows": 1})
     for number in range(1, 4):

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.stored import SLOT, at_noon, make_answer, make_case, make_result, make_run
+from tests.support.waiting import until
 
 from agentv.storage.files.line_file import joined_crc
 from agentv.storage.files.object_store import check_url
@@ -392,7 +393,7 @@ def test_a_run_whose_list_has_lost_lines_is_not_continued(tmp_path: Path, lines:
     assert {each: each.read_bytes() for each in tmp_path.glob("place/r/*")} == before
 
 
-def test_a_second_copy_of_a_run_does_not_overwrite_the_segments_of_the_first(tmp_path: Path) -> None:
+def test_a_copy_of_a_run_does_not_overwrite_the_segments_of_the_first(tmp_path: Path) -> None:
     run, _ = moved_run(tmp_path)
     copytree(tmp_path / "runs", tmp_path / "copy")
     continue_run(tmp_path / "copy")
@@ -401,7 +402,7 @@ def test_a_second_copy_of_a_run_does_not_overwrite_the_segments_of_the_first(tmp
     assert rows(open_run(tmp_path / "copy" / "r")) == [*rows(run), "last"]
 
 
-def test_a_local_part_that_later_parts_follow_may_not_be_missing(tmp_path: Path) -> None:
+def test_a_missing_local_part_with_later_parts_is_an_error(tmp_path: Path) -> None:
     """An object store that could not be reached for long leaves several parts in the folder of the run."""
     place = tmp_path / "place"
     store = RunFolder(tmp_path, "r", clock=at_noon, segments=str(place), segment_rules=cut_at(2000))
@@ -434,6 +435,9 @@ def test_rows_stay_in_the_folder_while_the_place_cannot_be_written(tmp_path: Pat
     store.begin(make_run(run_id="r"))
     texts = [f"row {number}" for number in range(20)]
     add(store, texts[:10])
+    files = ("cases", "answers", "results")
+    # A part that is still being moved would make the folder again.
+    assert until(lambda: all(len([*(tmp_path / "r").glob(f"{name}*.jsonl")]) <= 1 for name in files))
     place.rename(tmp_path / "elsewhere")
     place.write_text("a file")
     add(store, texts[10:])
@@ -513,7 +517,7 @@ def test_a_url_of_fsspec_works_as_a_folder_does(tmp_path: Path) -> None:
         ("github://bucket", "github://bucket: TypeError: "),
     ],
 )
-def test_a_wrong_url_is_refused(tmp_path: Path, url: str, message: str) -> None:
+def test_an_unsafe_url_of_segments_is_refused(tmp_path: Path, url: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         check_url(url, runs=tmp_path)
     assert "secret" not in str(caught.value)

@@ -1,7 +1,10 @@
-"""A command in a process of its own, with the memory and CPU time that it took."""
+"""The memory that a block takes in this process; a command in its own process, with its memory and CPU time."""
 
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,6 +23,18 @@ if sys.platform == "linux":  # there, ru_maxrss starts with the memory of the pa
     (kib,) = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:")]
 print(f"\\n{code} {kib / 1024:.0f} {used.ru_utime + used.ru_stime:.1f}")
 """
+
+
+@contextmanager
+def peak_below(megabytes: float) -> Iterator[None]:
+    """Fail if the Python objects that are made in the block take more memory at a time. Earlier ones do not count."""
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < megabytes * 2**20, f"{peak / 2**20:.1f} MiB at a time"
 
 
 class Measured(Struct):

@@ -101,7 +101,7 @@ def test_combinations_have_a_limit_and_leave_a_skipped_case(
     assert any(message in loss.message and loss.severity == "error" for loss in made.losses)
 
 
-def test_all_tests_together_have_a_limit(tmp_path: Path) -> None:
+def test_a_configuration_with_too_many_tests_is_refused(tmp_path: Path) -> None:
     tests = [{"vars": {name: list(range(10)) for name in "abcd"}}] * 6
     with pytest.raises(ConfigError, match=r"its tests expand to more than 50,000 cases; move the variables to a CSV"):
         convert(tmp_path, {"tests": tests})

@@ -85,7 +85,7 @@ async def lease(url: StoreUrl) -> Amounts:
         await quota.aclose()
 
 
-def test_the_rights_of_the_page_are_enough_to_push_pull_label_judge_and_share_quotas(
+def test_the_rights_of_the_page_are_enough_for_everything_but_deleting(
     tmp_path: Path, member_urls: tuple[StoreUrl, StoreUrl]
 ) -> None:
     ann, ben = member_urls

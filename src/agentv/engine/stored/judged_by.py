@@ -109,8 +109,8 @@ def refuse_changed_judges(run: StoredRun) -> None:
     if still:
         raise StorageError(
             f"run {run.run_id}: files of evaluators were changed while it was in progress: {', '.join(still)}. Restore "
-            "them. To judge every answer with the changed files, start a new run; or resume this one, change them and "
-            "run `agentv rescore`"
+            "them and resume. To judge with the changed files instead, start a new run; or restore them, resume, "
+            "change them again and run `agentv rescore`"
         )
 
 

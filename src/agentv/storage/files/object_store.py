@@ -65,8 +65,9 @@ def has_upload_limit(url: str) -> bool:
 def put(path: Path, url: str, *, base: Path, limit_s: float = UPLOAD_LIMIT_S) -> None:
     """Copy a local file to a URL, replacing an existing file. Raises StorageError.
 
-    A relative path starts at `base`. A local copy is synced to the disk. An object store is asked for the size of the
-    object, because the local file is deleted when it has been copied. `limit_s` holds as `has_upload_limit` says.
+    A relative path starts at `base`. A local copy is synced to the disk. In an object store, the size of the object is
+    compared with that of the file, because the file is deleted after the copy. `limit_s` holds as `has_upload_limit`
+    says.
     """
     with storage_errors("write", url):
         if not _is_path(url):
