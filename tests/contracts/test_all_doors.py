@@ -26,6 +26,7 @@ from agentv import (
     run_evaluation_sync,
 )
 from agentv.cli.main import agentv
+from agentv.engine.criteria.process_runs import ProcessRun
 from agentv.storage.records.decode import RESULTS
 from agentv.types.errors import AgentvError
 from agentv.types.evaluation import EvaluatorResult
@@ -118,6 +119,9 @@ def by_answer(given: DoorInput, folder: Path) -> CaseResult:
     config = EvaluationRunConfig(evaluators=given.evaluators, judge=JUDGE, criteria=given.criteria)
     with chdir(folder / "of-answer"):
         run_evaluation_sync(answer, config, store="runs")
+        for run in vars(config).values():
+            if isinstance(run, ProcessRun):
+                run.close()  # else its files stay open until the process ends
     return stored_row(folder / "of-answer")
 
 
