@@ -184,15 +184,15 @@ def _with_input(case: EvalCase, turns: Sequence[CaseTurn]) -> EvalCase:
 
 
 def prepared_turn(
-    prepared: PreparedCase, number: int, answers: Sequence[str], *, quotes_paths_only: bool
+    prepared: PreparedCase, said: Sequence[CaseTurn], answers: Sequence[str], *, quotes_paths_only: bool
 ) -> PreparedCase:
-    """Return turn `number` (from 1) of a prepared case as a case whose input is the conversation so far.
+    """Return the last of the turns `said` so far as a case whose input is the conversation until then.
 
     `answers` are the target's answers to the earlier turns. The result key and other keys stay those of the whole case.
     """
-    case, turn = prepared.case, prepared.case.turns[number - 1]
+    case, turn = prepared.case, said[-1]
     history = case.input_messages
-    for earlier_turn, answer in zip(case.turns, answers, strict=False):  # later turns have no answer yet
+    for earlier_turn, answer in zip(said[:-1], answers, strict=True):
         history = (*history, earlier_turn.input, Message("assistant", answer))
     messages = _last_turns((*history, turn.input), case.turn_rules.window)
     turn_case = replace(
@@ -211,7 +211,7 @@ def prepared_turn(
         guidelines=prompt.guidelines,
         guideline_files=prompt.guideline_paths,
         input_files=prompt.file_paths,
-        turn=number,
+        turn=len(said),
     )
     evaluators = evaluators_of_turn(turn)
     return replace(prepared, case=turn_case, prompt=prompt, request=request, evaluators=evaluators, single_form=False)

@@ -17,6 +17,7 @@ from agentv.engine.calling.answer import (
     failed_outcome,
     make_answer,
 )
+from agentv.engine.conversation.speaking import speaker_of
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase
 from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
@@ -102,9 +103,10 @@ class OpenCase(Struct, frozen=True):
 
     async def answer(self, before_repeat: BeforeRepeat = None) -> tuple[Answer, JudgedTurns]:
         """Return the target's answer, not saved yet, and the results of turns that had to be judged before it ended."""
-        if not self.prepared.case.turns:
+        speaker = speaker_of(self.prepared.case)
+        if speaker is None:
             return await self.call(self.save, before_repeat=before_repeat), {}
-        conversation = Conversation(self)
+        conversation = Conversation(self, speaker)
         return await conversation.hold(before_repeat), conversation.judged
 
     async def call(self, save: Callable[[CallOutcome], object], *, before_repeat: BeforeRepeat = None) -> Answer:
@@ -166,11 +168,12 @@ class OpenCase(Struct, frozen=True):
         known = {} if task.stored is None else reusable_scores(task.stored, keys, scoring.evaluators)
         context = self.context(answer)
         turns: tuple[EvaluatorResult, ...] = ()
-        if prepared.case.turns:
+        speaker = speaker_of(prepared.case)
+        if speaker is not None:
             turn_keys = self.runner.fingerprints.turn_keys(prepared.case, task, answer.answer_key)
             keys = {**keys, **turn_keys}
             known_turns = {} if task.stored is None else reusable_scores(task.stored, turn_keys, ())
-            turns = await Conversation(self, dict(judged or {})).judge(answer, known_turns)
+            turns = await Conversation(self, speaker, dict(judged or {})).judge(answer, known_turns)
             context = conversation_context(context, answer)
         results = (*turns, *await self.score(context, scoring.prepared_evaluators, known))
         summary = context.candidate_trace_summary
