@@ -144,6 +144,34 @@ async def call_user_code(
         raise
 
 
+async def call_own_code(function: Callable[..., Awaitable[Any]], *args: object, timeout_s: float) -> Any:
+    """Call a coroutine function of agentv and return its result, in the task of the caller.
+
+    Raises DeadlineError after `timeout_s`, and any exception of the function.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = Deadline(loop, loop.time() + timeout_s, _current.get())
+    timer, token = deadline.watch(), _current.set(deadline)
+    try:
+        async with timer:
+            return await function(*args)
+    except TimeoutError as error:
+        if not timer.expired():
+            raise
+        raise DeadlineError(f"did not return within {timeout_s:g} s") from error
+    except asyncio.CancelledError as error:
+        check_stray_cancel(error)
+        raise
+    finally:
+        deadline.is_over = True
+        _current.reset(token)
+
+
+def is_own_code(function: object) -> bool:
+    """Return True for a method of an object whose class is a part of agentv."""
+    return type(getattr(function, "__self__", None)).__module__.startswith("agentv.")
+
+
 def check_stray_cancel(error: asyncio.CancelledError) -> None:
     """Raise StrayCancelError unless the current task, in which `error` was raised, was cancelled."""
     task = asyncio.current_task()

@@ -261,7 +261,8 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
             if isinstance(given, str) and name in _ROLES:
                 force_setattr(self, name, (Message(role=_ROLES[name], content=given),))
             elif isinstance(given, list | tuple):
-                force_setattr(self, name, _READERS.get(name, tuple)(given))
+                has_values = _ITEM_TYPES.issuperset(map(type, given))
+                force_setattr(self, name, tuple(given) if has_values else _READERS.get(name, tuple)(given))
 
 
 def _read_turns(given: Sequence[object]) -> tuple[CaseTurn, ...]:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agentv.execution.cancelled_calls import attached_partial
 from agentv.execution.retry import OVERTIME_S
-from agentv.execution.user_code import DeadlineError, call_user_code
+from agentv.execution.user_code import DeadlineError, call_own_code, call_user_code, is_own_code
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json, content_text
@@ -102,7 +102,10 @@ async def call_with_deadline(
     `kind` is the type that the provider must return. `retryable` is True if a cancelled call may be repeated.
     """
     try:
-        returned = await call_user_code(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
+        if is_own_code(call):
+            returned = await call_own_code(call, argument, timeout_s=timeout_s + OVERTIME_S)
+        else:
+            returned = await call_user_code(call, argument, timeout_s=timeout_s + OVERTIME_S, inline=True)
     except DeadlineError as error:
         failure = Failure("deadline", f"no answer within {timeout_s:g} s", retryable=retryable)
         raise ProviderError(failure, partial=attached_partial(error)) from None
