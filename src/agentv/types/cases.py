@@ -11,10 +11,10 @@ from msgspec.structs import force_setattr, replace
 
 from agentv.types.bounds import Name, Share, Weight
 from agentv.types.fields import Fields, Problems
-from agentv.types.given import read_list, read_messages
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
+from agentv.types.readers import read_list, read_messages
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import CamelKeywords
 from agentv.types.targets import TargetConfig

@@ -11,11 +11,11 @@ from msgspec.structs import force_setattr
 
 from agentv.types.errors import EvalFileError, MessageError
 from agentv.types.fields import Fields, Problems
-from agentv.types.given import read_answer_object, read_list, read_message, read_usage
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, message_to_json, messages_to_json
 from agentv.types.moments import read_moment
+from agentv.types.readers import read_answer_object, read_list, read_message, read_usage
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.stored import MAX_DURATION_MS
 from agentv.types.structs import CamelKeywords

@@ -9,8 +9,8 @@ from msgspec.structs import force_setattr
 
 from agentv.types.bounds import Name, Weight
 from agentv.types.errors import nearest
-from agentv.types.given import read_criterion
 from agentv.types.json_value import JsonValue
+from agentv.types.readers import read_criterion
 
 EvaluationScale: TypeAlias = str
 """One of NAMED_SCALES, or the name of a custom one; ordered labels are in `EvaluationCriteria.labels`."""

@@ -25,8 +25,8 @@ from agentv.engine.plugins.plugins import as_evaluator
 from agentv.evaluators.isolation import config_of
 from agentv.loading.criteria.run_configs import find_named_definitions, read_given_entries, unmatched_entries
 from agentv.loading.files.dotenv import load_env
-from agentv.loading.given import evaluator_problems, read_given_criteria
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
+from agentv.loading.python_values import evaluator_problems, read_listed_criteria
 from agentv.registry import Specs
 from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
 from agentv.types.aggregated_result import EvaluationStorageProvider
@@ -329,7 +329,7 @@ class _Planning(Struct):
             return None
 
     def _criteria(self, named: Mapping[str, tuple[EvaluationCriteria, ...]]) -> tuple[EvaluationCriteria, ...]:
-        criteria, problems = read_given_criteria(self.config.criteria, named, where=where_of(self.config))
+        criteria, problems = read_listed_criteria(self.config.criteria, named, where=where_of(self.config))
         self.problems.found += problems
         return criteria
 

@@ -23,8 +23,8 @@ from agentv.engine.planning.judges import (
 from agentv.engine.planning.plan import SuitePlan
 from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
 from agentv.evaluators.isolation import config_of
-from agentv.loading.given import evaluator_problems, read_list
 from agentv.loading.models.settings import content_problems, missing_files, named_files, read_settings, wrong_settings
+from agentv.loading.python_values import evaluator_problems, read_list
 from agentv.registry import Specs
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, tags_of
 from agentv.scoring.results.turns import turn_names

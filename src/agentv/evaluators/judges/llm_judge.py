@@ -86,10 +86,10 @@ from agentv.templating.variables import ANSWER_NAMES, template_problems, variabl
 from agentv.types.cases import EvaluatorConfig, RubricItem
 from agentv.types.errors import ConfigError, EvaluatorError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore, JudgeRole
-from agentv.types.given import read_list
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import EvaluatorTools
 from agentv.types.provider import Provider
+from agentv.types.readers import read_list
 from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.structs import make_options
 from agentv.types.targets import Unsigned

@@ -13,9 +13,9 @@ from agentv.loading.suites.cases import read_rubrics
 from agentv.loading.suites.criteria import NamedCriteria, read_criteria, read_defined_criterion
 from agentv.loading.suites.evaluators import check_common_keys
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.given import ListName
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
+from agentv.types.readers import ListName
 from agentv.types.scales import LABELS, EvaluationCriteria
 
 
@@ -30,7 +30,7 @@ def read_list(name: ListName, given: Sequence[object], *, where: str) -> tuple[A
     """
     if name == "criteria":
         found: tuple[Any, ...]
-        found, problems = read_given_criteria(given, None, where=where)
+        found, problems = read_listed_criteria(given, None, where=where)
         raise_errors(where, problems)
         return found
     reader = _reader_of_list(name, given, where)
@@ -48,7 +48,7 @@ def read_criterion(given: object, *, where: str) -> EvaluationCriteria:
     return found[0]
 
 
-def read_given_criteria(
+def read_listed_criteria(
     given: Sequence[object], named: NamedCriteria | None, *, where: str
 ) -> tuple[tuple[EvaluationCriteria, ...], tuple[Problem, ...]]:
     """Return the criteria in a list of objects, dicts and, unless `named` is None, names; and all their problems."""

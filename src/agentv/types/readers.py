@@ -16,13 +16,13 @@ ListName: TypeAlias = Literal["rubrics", "criteria"]
 
 def read_list(name: ListName, given: Sequence[object], *, where: str) -> tuple[Any, ...]:
     """Return the rubric items or criteria in a list. Raises EvalFileError with all problems, at paths in `where`."""
-    read: tuple[Any, ...] = _reader("agentv.loading.given:read_list")(name, given, where=where)
+    read: tuple[Any, ...] = _reader("agentv.loading.python_values:read_list")(name, given, where=where)
     return read
 
 
 def read_criterion(given: object, *, where: str) -> Any:
     """Return the criterion in a dict. Raises EvalFileError with all its problems."""
-    return _reader("agentv.loading.given:read_criterion")(given, where=where)
+    return _reader("agentv.loading.python_values:read_criterion")(given, where=where)
 
 
 def read_messages(given: object, at: str) -> tuple[Message, ...]:
