@@ -14,11 +14,13 @@ from agentv import (
     ConfigError,
     EvalCase,
     EvalFileError,
+    EvalSuite,
     EvaluationContext,
     EvaluationCriteria,
     EvaluationInput,
     EvaluationRunConfig,
     EvaluationScore,
+    EvaluatorConfig,
     LlmJudgeEvaluator,
     Message,
     ProviderResponse,
@@ -34,7 +36,7 @@ from agentv.engine.planning.options import RunKeywords, RunOptions
 from agentv.evaluators.judges.code_judge import CodeEvaluatorKeywords, CodeEvaluatorOptions
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluatorOptions, LlmJudgeKeywords
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryKeywords, ToolTrajectorySettings
-from agentv.types.cases import CaseKeywords, RubricItem
+from agentv.types.cases import CaseKeywords, RubricItem, listed_cases
 from agentv.types.evaluation_input import InputKeywords
 
 POLITE = EvaluationCriteria("polite")
@@ -304,3 +306,21 @@ def test_a_context_takes_the_names_of_its_specification() -> None:
     }
     context = EvaluationContext(**named)
     assert (context.eval_case, context.system_prompt, context.judge_model) == (made.eval_case, "Be strict.", "m")
+
+
+def test_criteria_of_a_suite_may_be_dicts_and_are_checked() -> None:
+    def suite(criterion: dict[str, object]) -> EvalSuite:
+        case = EvalCase("a", "q", evaluators=[EvaluatorConfig("has", "contains", {"value": "yes"}, criterion="kind")])
+        return EvalSuite("suite", listed_cases([case]), criteria=(criterion,))  # type: ignore[arg-type]
+
+    assert evaluate(suite({"name": "kind"}), task=lambda _request: "yes").exit_code == 0
+    with pytest.raises(EvalFileError, match=r"suite 'suite'  \$.criteria\[0\].weight  must be at least 0"):
+        evaluate(suite({"name": "kind", "weight": -1}), task=lambda _request: "yes")
+
+
+def test_a_fault_of_the_given_evaluators_is_reported_once_for_all_cases() -> None:
+    cases = [EvalCase(f"case-{number}", "q", tags=("x",)) for number in range(3)]
+    twice = [EvaluatorConfig("has", "contains", {"value": value}) for value in "ab"]
+    with pytest.raises(ConfigError) as raised:
+        evaluate(cases, task=lambda _request: "yes", evaluators=twice)
+    assert str(raised.value) == "cases: 2 evaluators are named 'has'; evaluator names must be unique"

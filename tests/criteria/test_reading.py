@@ -4,10 +4,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agentv import (
     AggregatedEvaluationResult,
     EvalFileError,
+    EvaluationCriteria,
     EvaluationInput,
     EvaluationRunConfig,
     Message,
@@ -188,8 +190,11 @@ def test_a_judgement_of_a_later_version_is_read() -> None:
     later = record(newKey=1)
     later["results"][0]["newKey"] = 1
     later["inputSnapshot"]["newKey"] = 1
+    later["inputSnapshot"]["criteria"] = [{"name": "polite", "newKey": 1, "weight": 2}]
     read = AggregatedEvaluationResult.from_dict(later)
-    assert read.to_dict() == record(timestamp=later["timestamp"], durationMs=later["durationMs"])
+    assert read.input_snapshot.criteria == (EvaluationCriteria("polite", weight=2),)
+    without = replace(read, input_snapshot=replace(read.input_snapshot, criteria=()))
+    assert without.to_dict() == record(timestamp=later["timestamp"], durationMs=later["durationMs"])
 
 
 def test_the_names_of_other_tools_lead_to_ours() -> None:

@@ -73,7 +73,8 @@ def test_no_copy_of_the_project_stays_after_a_kill(
                 driver.kill()
                 assert until(lambda: not any(each.exists() for each in copies))
             else:
-                os.kill(cluster.actors("NodeActor")[0], signal.SIGKILL)
+                # The newest: actors of the run before, whose driver was killed, may not have ended yet.
+                os.kill(cluster.actors("NodeActor")[-1], signal.SIGKILL)
                 assert until(lambda: not all(each.exists() for each in copies))
         finally:
             driver.kill()

@@ -147,24 +147,30 @@ async def call_user_code(
 async def call_own_code(function: Callable[..., Awaitable[Any]], *args: object, timeout_s: float) -> Any:
     """Call a coroutine function of agentv and return its result, in the task of the caller.
 
-    Raises DeadlineError after `timeout_s`, and any exception of the function.
+    Raises DeadlineError after `timeout_s`, whatever the function then does, and any exception of the function. If it
+    fails while it is cancelled, the cancellation is raised.
     """
-    loop = asyncio.get_running_loop()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    cancellations = 0 if task is None else task.cancelling()
     deadline = Deadline(loop, loop.time() + timeout_s, _current.get())
     timer, token = deadline.watch(), _current.set(deadline)
     try:
         async with timer:
-            return await function(*args)
-    except TimeoutError as error:
-        if not timer.expired():
-            raise
-        raise DeadlineError(f"did not return within {timeout_s:g} s") from error
-    except asyncio.CancelledError as error:
-        check_stray_cancel(error)
+            returned = await function(*args)
+    except BaseException as error:
+        if timer.expired():
+            raise DeadlineError(f"did not return within {timeout_s:g} s") from error
+        if isinstance(error, asyncio.CancelledError):
+            check_stray_cancel(error)
+        elif task is not None and task.cancelling() > cancellations:
+            raise asyncio.CancelledError from error
         raise
     finally:
         deadline.is_over = True
         _current.reset(token)
+    if timer.expired():  # it went on after its cancellation
+        raise DeadlineError(f"did not return within {timeout_s:g} s")
+    return returned
 
 
 def is_own_code(function: object) -> bool:

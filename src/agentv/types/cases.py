@@ -30,14 +30,14 @@ ITEM_PREFIX = "rubric"
 class RubricItem(Struct, frozen=True):
     """One requirement that a rubric judge checks."""
 
-    id: Annotated[Name, Meta(extra={"derived": True})]
+    id: Annotated[Name, Meta(description="by default its position: rubric-1", extra={"derived": True})]
     description: Name
     weight: Weight = 1.0
     required: bool = False
-    scale: ItemScale | None = None
-    """None is met or not, `likert5` 1 to 5, `points10` 0 to 10."""
-    min_value: Share | None = None
-    """The lowest value that counts as met; None stands for the default, 0.6."""
+    scale: Annotated[
+        ItemScale | None, Meta(description="likert5 is 1 to 5, points10 is 0 to 10; without it: met or not")
+    ] = None
+    min_value: Annotated[Share | None, Meta(description="the lowest value that counts as met; by default 0.6")] = None
 
 
 TurnAggregate: TypeAlias = Literal["mean", "min", "last"]

@@ -1,7 +1,7 @@
 """Named criteria and the scales they are judged on."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Self, TypeAlias
 
 from msgspec import Meta, Struct
@@ -42,13 +42,13 @@ class EvaluationCriteria(Struct, frozen=True):
     """The labels of a scale of one's own, ordered from worst to best."""
 
     def __post_init__(self) -> None:
-        """Accept a list of labels, also as the scale."""
+        """Accept labels as a list, also as the scale, or as another iterable."""
         scale: object = self.scale
         labels: object = self.labels
         if isinstance(scale, list | tuple):
             force_setattr(self, "scale", LABELS)
             force_setattr(self, "labels", tuple(scale))
-        elif isinstance(labels, list):
+        elif isinstance(labels, Iterable) and not isinstance(labels, str):
             force_setattr(self, "labels", tuple(labels))
 
     @classmethod

@@ -26,6 +26,8 @@ from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLi
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider
+from agentv.types.readers import read_list
+from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget, TargetConfig
 
 GivenEvaluator: TypeAlias = Mapping[str, Any] | str | EvaluatorLike | CriteriaEvaluator | Callable[..., Any]
@@ -219,7 +221,7 @@ def load_given(
         )
         inputs = replace(inputs, skipped=skipped_lines(paths, cwd=cwd, found=files))
     else:
-        suite = source if isinstance(source, EvalSuite) else _suite_of(source)
+        suite = _with_criteria(source) if isinstance(source, EvalSuite) else _suite_of(source)
         inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)
     env = load_env(cwd, os.environ)
     target = given_target(given.target, "target", inputs.specs, env)
@@ -259,6 +261,13 @@ def _suite_of(given: Sequence[EvalCase | Mapping[str, Any]]) -> EvalSuite:
         raise ConfigError(f"case ids must be unique; duplicates: {', '.join(duplicates)}")
     folder = str(Path.cwd())
     return EvalSuite(GIVEN_SUITE, listed_cases(cases), dataset=GIVEN_SUITE, base_dir=folder, repository_root=folder)
+
+
+def _with_criteria(suite: EvalSuite) -> EvalSuite:
+    """Return a suite whose criteria are objects. Raises EvalFileError with all their problems."""
+    if all(isinstance(each, EvaluationCriteria) for each in suite.criteria):
+        return suite
+    return replace(suite, criteria=read_list("criteria", suite.criteria, where=f"suite {suite.path!r}"))
 
 
 def _task_target(task: object, specs: Specs) -> TargetConfig:

@@ -97,7 +97,8 @@ class SuiteCheck(Struct):
                     continue
                 plain_case_seen = True
             self._check_workspaces(case)
-            self._check_lists(case)
+            if not self._has_valid_lists(case):
+                continue
             self._check_turns(case)
             self._add_names(case)
             for evaluator in all_evaluators(case, suite):
@@ -115,28 +116,31 @@ class SuiteCheck(Struct):
     def _add(self, message: str) -> None:
         self.findings.add(f"{self.plan.suite.path}: {message}")
 
-    def _check_lists(self, case: EvalCase) -> None:
-        """Check the lists of a case from Python; those of a file were checked when it was read."""
+    def _has_valid_lists(self, case: EvalCase) -> bool:
+        """Return False for a case from Python with faulty lists, which are added; those of a file are checked there."""
         if case.location is not None:
-            return
-        where = f"case {case.id!r}"
+            return True
+        where, suite = f"case {case.id!r}", self.plan.suite
         try:
             read_list("rubrics", case.rubrics, where=where)
             read_list("criteria", case.criteria, where=where)
         except EvalFileError as error:
             for problem in error.problems:
                 self.findings.add(problem.render())
-        listed = self.plan.suite.evaluators if case.evaluators is None else case.evaluators
-        names = Counter(each.name for each in listed or () if isinstance(each, EvaluatorConfig))
-        for name, count in names.items():
+            return False
+        # The evaluators of the suite are named without a case, so that they are reported once.
+        place = "" if case.evaluators is None else f"{where}: "
+        configs = [each for each in case.evaluators or suite.evaluators or () if isinstance(each, EvaluatorConfig)]
+        for name, count in Counter(each.name for each in configs).items():
             if count > 1:
-                self._add(f"{where}: {count} evaluators are named {name!r}; evaluator names must be unique")
-        configs = [each for each in all_evaluators(case, self.plan.suite) if isinstance(each, EvaluatorConfig)]
-        criteria = {each.name: None for each in (*case.criteria, *self.plan.suite.criteria)}
-        for each in configs:
+                self._add(f"{place}{count} evaluators are named {name!r}; evaluator names must be unique")
+        criteria = dict.fromkeys(each.name for each in (*case.criteria, *suite.criteria))
+        turns = [each for turn in case.turns for each in turn.evaluators if isinstance(each, EvaluatorConfig)]
+        for each in (*configs, *turns):
             if each.criterion is not None and each.criterion not in criteria:
                 known = ", ".join(criteria) or "none"
-                self._add(f"{where}: evaluator {each.name!r}: no criterion {each.criterion!r}; known: {known}")
+                self._add(f"{place}evaluator {each.name!r}: no criterion {each.criterion!r}; known: {known}")
+        return True
 
     def _check_turns(self, case: EvalCase) -> None:
         if not case.turns:

@@ -2,19 +2,16 @@
 
 from collections.abc import Awaitable, Callable
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import refused_calls
-from agentv.engine.calling.fingerprints import Fingerprints
-from agentv.engine.calling.runtime import Runtime
 from agentv.engine.calling.uncached import calls_of
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.prepared_case import prepare_case
-from agentv.engine.planning.workspaces import WantedWorkspace
 from agentv.engine.running.case_records import case_record, has_attachments
 from agentv.engine.running.dependencies import Dependencies
-from agentv.engine.running.open_case import OpenCase, RowSink
+from agentv.engine.running.open_case import OpenCase, RunTools
 from agentv.engine.running.rows import broken_row, crashed_row, failed_row, skipped_row
 from agentv.engine.running.score import costs_money
 from agentv.engine.running.target_session import TargetSession
@@ -23,26 +20,16 @@ from agentv.execution.user_code import described
 from agentv.scoring.results.applicable import all_evaluators
 from agentv.types.cases import BrokenCase, EvalCase
 from agentv.types.errors import StorageError
-from agentv.types.events import LogLine
 from agentv.types.failures import Failure
-from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer
 from agentv.types.records.result import CaseResult
 
 
-class CaseRunner(Struct, frozen=True):
+class CaseRunner(RunTools, frozen=True):
     """Turns tasks into rows, with the live objects of one process."""
 
-    run_id: str
-    runtime: Runtime
-    sink: RowSink
-    fingerprints: Fingerprints
-    on_retry: Callable[[CaseTask, CallRecord, float], None]
-    on_log_line: Callable[[LogLine], None] | None = None
     run_elsewhere: Callable[[CaseTask], Awaitable[CaseResult]] | None = None
     """Runs a row on another machine; None runs it here."""
-    place_workspace: Callable[[WantedWorkspace], WantedWorkspace] | None = None
-    """Returns a workspace with its sources on this machine, or raises ProviderError; None leaves it unchanged."""
     target_sessions: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
     dependencies: Dependencies = field(default_factory=Dependencies)
 

@@ -1,4 +1,4 @@
-"""One case of a run from its call to its row."""
+"""One case of a run from its call to its row, and the turns of a case that is a conversation."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.calling.answer import (
@@ -17,15 +17,17 @@ from agentv.engine.calling.answer import (
     failed_outcome,
     make_answer,
 )
-from agentv.engine.conversation.speaking import speaker_of
+from agentv.engine.calling.fingerprints import Fingerprints
+from agentv.engine.calling.runtime import Runtime
+from agentv.engine.conversation.joining import answers_by_turn, joined_answers
+from agentv.engine.conversation.speaking import Speaker, hold_conversation, speaker_of
 from agentv.engine.planning.plan import CaseTask
-from agentv.engine.planning.prepared_case import PreparedCase
+from agentv.engine.planning.prepared_case import PreparedCase, prepared_turn
 from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
 from agentv.engine.running.context import (
     build_context,
     conversation_context,
 )
-from agentv.engine.running.conversation import Conversation, JudgedTurns
 from agentv.engine.running.rows import (
     dry_row,
     is_dry,
@@ -44,23 +46,29 @@ from agentv.engine.running.workspaces import (
     workspace_name,
 )
 from agentv.evaluators.isolation import PreparedEvaluator
-from agentv.execution.cancelled_calls import attached_call
+from agentv.execution.cancelled_calls import INTERRUPTED, attached_call
 from agentv.scoring.keys.identity import (
     score_keys,
 )
 from agentv.scoring.results.aggregation import (
     row_state,
 )
+from agentv.scoring.results.turns import (
+    missing_turn_result,
+    skipped_turn_result,
+    turn_name,
+    turn_result,
+)
+from agentv.types.cases import CaseTurn
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.events import LogLine
-from agentv.types.provider import ProviderError, ProviderResponse
+from agentv.types.provider import CallRecord, ProviderError, ProviderResponse
 from agentv.types.records.answer import Answer
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
 from agentv.types.usage import AMOUNT_NOTES
 
 if TYPE_CHECKING:
-    from agentv.engine.running.case import CaseRunner
     from agentv.execution.workspaces.workspaces import Workspace
 
 
@@ -78,10 +86,27 @@ BeforeRepeat: TypeAlias = Callable[[], Awaitable[None]] | None
 """Called before the target is called again after a failure, to reset the workspace."""
 
 
-class OpenCase(Struct, frozen=True):
-    """A prepared case, the session of its target, and the runner whose live objects it uses."""
+class RunTools(Struct, frozen=True):
+    """The live objects of one process that all cases of a run use."""
 
-    runner: "CaseRunner"
+    run_id: str
+    runtime: Runtime
+    sink: RowSink
+    fingerprints: Fingerprints
+    on_retry: Callable[[CaseTask, CallRecord, float], None]
+    on_log_line: Callable[[LogLine], None] | None = None
+    place_workspace: Callable[[WantedWorkspace], WantedWorkspace] | None = None
+    """Returns a workspace with its sources on this machine, or raises ProviderError; None leaves it unchanged."""
+
+
+JudgedTurns: TypeAlias = dict[int, EvaluatorResult]
+"""The results of turns that were judged, by their number from 1."""
+
+
+class OpenCase(Struct, frozen=True):
+    """A prepared case, the session of its target, and the live objects of the run."""
+
+    tools: RunTools
     session: TargetSession
     prepared: PreparedCase
 
@@ -99,7 +124,7 @@ class OpenCase(Struct, frozen=True):
         if wanted is not None:
             return await self._row_in_workspace(wanted)
         answer, judged = await self.answer()
-        return await self.judge(self.runner.sink.answer(answer), judged)
+        return await self.judge(self.tools.sink.answer(answer), judged)
 
     async def answer(self, before_repeat: BeforeRepeat = None) -> tuple[Answer, JudgedTurns]:
         """Return the target's answer, not saved yet, and the results of turns that had to be judged before it ended."""
@@ -111,13 +136,13 @@ class OpenCase(Struct, frozen=True):
 
     async def call(self, save: Callable[[CallOutcome], object], *, before_repeat: BeforeRepeat = None) -> Answer:
         """Return the answer of the target or a fallback. An interrupted response is saved without a row."""
-        runtime, show = self.runner.runtime, self.runner.on_log_line
+        runtime, show = self.tools.runtime, self.tools.on_log_line
         try:
             outcome = await call_with_fallbacks(
                 self.prepared,
                 self.session.provider,
                 runtime,
-                on_retry=partial(self.runner.on_retry, self.task),
+                on_retry=partial(self.tools.on_retry, self.task),
                 on_log_line=None if show is None else self._log_line_of(show),
                 before_repeat=before_repeat,
             )
@@ -136,7 +161,7 @@ class OpenCase(Struct, frozen=True):
 
     def save(self, outcome: CallOutcome) -> Answer:
         """Return the cleaned answer of an outcome, saved before it is scored."""
-        return self.runner.sink.answer(self.make_answer(outcome))
+        return self.tools.sink.answer(self.make_answer(outcome))
 
     def make_answer(self, outcome: CallOutcome) -> Answer:
         """Return the cleaned answer of an outcome, and report the notes of the response as notes of the run."""
@@ -154,11 +179,12 @@ class OpenCase(Struct, frozen=True):
         return answer
 
     def _note(self, message: str) -> None:
-        self.runner.note(self.task, message)
+        """Add a note about the target to the run, with secrets redacted."""
+        self.tools.runtime.note(f"target {self.task.target.name!r}: {self.session.cleaner().text(message)}")
 
     async def judge(self, answer: Answer, judged: JudgedTurns | None = None) -> CaseResult:
         """Return the row of a saved answer. `judged` has the results of turns that were judged before, by number."""
-        prepared, session, task, run_id = self.prepared, self.session, self.task, self.runner.run_id
+        prepared, session, task, run_id = self.prepared, self.session, self.task, self.tools.run_id
         if answer.error is not None:
             return unanswered_row(run_id, prepared, answer, is_model=session.is_model)
         if is_dry(task, answer.answered_by, answer.request):
@@ -170,7 +196,7 @@ class OpenCase(Struct, frozen=True):
         turns: tuple[EvaluatorResult, ...] = ()
         speaker = speaker_of(prepared.case)
         if speaker is not None:
-            turn_keys = self.runner.fingerprints.turn_keys(prepared.case, task, answer.answer_key)
+            turn_keys = self.tools.fingerprints.turn_keys(prepared.case, task, answer.answer_key)
             keys = {**keys, **turn_keys}
             known_turns = {} if task.stored is None else reusable_scores(task.stored, turn_keys, ())
             turns = await Conversation(self, speaker, dict(judged or {})).judge(answer, known_turns)
@@ -190,7 +216,7 @@ class OpenCase(Struct, frozen=True):
             answer,
             prompt=prepared.prompt,
             criteria=prepared.criteria,
-            now=self.runner.runtime.clock(),
+            now=self.tools.runtime.clock(),
             workspace_path=prepared.request.workspace,
             is_workspace_missing=prepared.is_workspace_missing,
         )
@@ -209,11 +235,11 @@ class OpenCase(Struct, frozen=True):
 
     async def _row_in_workspace(self, wanted: WantedWorkspace) -> CaseResult:
         """Call the target in the row's own folder, capture the changes, and score before the folder is removed."""
-        runner, session = self.runner, self.session
-        started_at = runner.runtime.clock()
+        tools, session = self.tools, self.session
+        started_at = tools.runtime.clock()
         try:
-            placed = wanted if runner.place_workspace is None else runner.place_workspace(wanted)
-            async with open_wanted_workspace(placed, workspace_name(self.task), runner.runtime) as workspace:
+            placed = wanted if tools.place_workspace is None else tools.place_workspace(wanted)
+            async with open_wanted_workspace(placed, workspace_name(self.task), tools.runtime) as workspace:
                 session.redact_keys(workspace.keys)
                 for note in workspace.source_notes:
                     self._note(note)
@@ -223,12 +249,12 @@ class OpenCase(Struct, frozen=True):
                 cleaner = session.cleaner()
                 (fields,) = cleaner.clean_all(captured_to_json(captured, workspace, keep=wanted.config.keep))
                 answer = replace(answer, workspace=fields, repaired=answer.repaired or cleaner.repaired)
-                row = await opened.judge_in_workspace(runner.sink.answer(answer), workspace, judged)
+                row = await opened.judge_in_workspace(tools.sink.answer(answer), workspace, judged)
                 for note in captured.notes:
                     self._note(f"{self.prepared.case.id}: {note}")
                 return row
         except ProviderError as error:
-            return await self.judge(self.save(CallOutcome(error.failure, started_at, runner.runtime.clock())))
+            return await self.judge(self.save(CallOutcome(error.failure, started_at, tools.runtime.clock())))
 
     async def judge_in_workspace(
         self, answer: Answer, workspace: "Workspace", judged: JudgedTurns | None = None
@@ -237,7 +263,7 @@ class OpenCase(Struct, frozen=True):
         try:
             row = await self.judge(answer, judged)
         except asyncio.CancelledError:
-            if answer.error is None and not self.runner.runtime.machine:
+            if answer.error is None and not self.tools.runtime.machine:
                 kept = workspace.keep_unscored(self._unscored_place(answer))
                 self._note(f"{answer.slot.eval_id}: not scored yet; `resume` scores it in its workspace, {kept}")
             raise
@@ -247,7 +273,7 @@ class OpenCase(Struct, frozen=True):
 
     def _unscored_place(self, answer: Answer) -> Path:
         """Return the folder that keeps the workspace of an answer of this run until the answer is scored."""
-        return Path(self.runner.runtime.home, "runs", self.runner.run_id, "workspaces", f"answer-{answer.seq}")
+        return Path(self.tools.runtime.home, "runs", self.tools.run_id, "workspaces", f"answer-{answer.seq}")
 
     async def _judge_stored(self, answer: Answer) -> CaseResult:
         """Return the row of a stored answer, judged in its workspace if that was kept."""
@@ -259,7 +285,7 @@ class OpenCase(Struct, frozen=True):
             return await replace(self, prepared=in_saved_workspace(self.prepared, saved)).judge(answer)
         from agentv.execution.workspaces.workspaces import open_kept_workspace  # noqa: PLC0415 - few runs need it
 
-        saved_path = Path(self.runner.runtime.home, "workspaces", f"{workspace_name(task)}-{self.runner.run_id}")
+        saved_path = Path(self.tools.runtime.home, "workspaces", f"{workspace_name(task)}-{self.tools.run_id}")
         saved_path = Path(saved) if isinstance(saved, str) else saved_path
         async with open_kept_workspace(wanted.config, place, saved_path=saved_path) as workspace:
             self.session.redact_keys(workspace.keys)
@@ -271,3 +297,88 @@ class OpenCase(Struct, frozen=True):
     def _in_folder(self, folder: Path) -> "OpenCase":
         """Return the case with `folder` as its workspace."""
         return replace(self, prepared=in_folder(self.prepared, folder))
+
+
+class Conversation(Struct, frozen=True):
+    """The conversation of an open case. `judged` are the turns that were judged while it was held."""
+
+    opened: OpenCase
+    speaker: Speaker
+    judged: JudgedTurns = field(default_factory=dict)
+
+    async def hold(self, before_repeat: BeforeRepeat) -> Answer:
+        """Hold the conversation and return its answers as one. Only a repeat of the first turn resets the workspace.
+
+        An interrupted conversation is saved as far as it was held.
+        """
+        prepared = self.opened.prepared
+        stops_on_failure = prepared.case.turn_rules.on_failure == "stop" and not is_dry(prepared.task, None)
+
+        async def call(said: Sequence[CaseTurn], before: Sequence[Answer]) -> Answer:
+            return await self._call(said, before, before_repeat if len(said) == 1 else None)
+
+        async def ends_early(said: Sequence[CaseTurn], answers: Sequence[Answer]) -> bool:
+            if not stops_on_failure:
+                return False
+            number = len(said)
+            self.judged[number] = await self._judge_turn(said, answers)
+            return self.judged[number].verdict not in ("pass", None)
+
+        return joined_answers(prepared, *await hold_conversation(self.speaker, call, ends_early))
+
+    async def _call(self, said: Sequence[CaseTurn], before: Sequence[Answer], before_repeat: BeforeRepeat) -> Answer:
+        """Return the answer to the last of the turns `said`, after the answers `before` it."""
+        turn, tools = self._turn(said, before), self.opened.tools
+        saved = False
+
+        def save(outcome: CallOutcome) -> None:
+            nonlocal saved
+            saved = True
+            tools.sink.answer(joined_answers(self.opened.prepared, said, [*before, turn.make_answer(outcome)]))
+
+        started_at = tools.runtime.clock()
+        try:
+            return await turn.call(save, before_repeat=before_repeat)
+        except asyncio.CancelledError:
+            if before and not saved:  # the turns before it were paid for
+                save(CallOutcome(INTERRUPTED, started_at, tools.runtime.clock()))
+            raise
+
+    def _turn(self, said: Sequence[CaseTurn], before: Sequence[Answer]) -> OpenCase:
+        """Return the case of the last of the turns `said`."""
+        texts = [answer.text for answer in before]
+        quotes_paths_only = self.opened.session.quotes_paths_only
+        turn = prepared_turn(self.opened.prepared, said, texts, quotes_paths_only=quotes_paths_only)
+        return replace(self.opened, prepared=turn)
+
+    async def judge(self, answer: Answer, known: Mapping[str, EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+        """Return the results of all turns. Turns that were judged, or are `known` by name, are not judged again."""
+        answers, turns = answers_by_turn(answer), self.speaker.turns_of(answer)
+        rules = self.opened.prepared.case.turn_rules
+        results: list[EvaluatorResult] = []
+        failed_turn = None
+        for number in range(1, len(turns) + 1):
+            stored = known.get(turn_name(number))
+            if failed_turn is not None:
+                result = skipped_turn_result(number, failed_turn)
+            elif number > len(answers):
+                result = missing_turn_result(number)
+            elif number in self.judged:
+                result = self.judged[number]
+            elif stored is not None and stored.evaluator_results:
+                result = stored
+            else:
+                result = await self._judge_turn(turns[:number], answers)
+            if rules.on_failure == "stop" and result.verdict not in ("pass", None) and failed_turn is None:
+                failed_turn = number
+            results.append(result)
+        return tuple(results)
+
+    async def _judge_turn(self, said: Sequence[CaseTurn], answers: Sequence[Answer]) -> EvaluatorResult:
+        """Return the result of the last of the turns `said`; `answers` begin with those to these turns."""
+        number = len(said)
+        turn = self._turn(said, answers[: number - 1])
+        context = turn.context(answers[number - 1])
+        members = await turn.score(context, turn.session.scoring(turn.prepared).prepared_evaluators, {})
+        case, suite = self.opened.prepared.case, self.opened.task.suite
+        return turn_result(number, members, suite.pass_score if case.pass_score is None else case.pass_score)
