@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentv.scoring.judge_replies.replies import (
@@ -175,11 +175,12 @@ ENTRIES = st.lists(st.fixed_dictionaries({"name": st.sampled_from(list(SCALES)),
 
 
 @given(st.lists(ENTRIES, min_size=1, max_size=3), st.sampled_from(["mean", "median", "majority", "min"]))
+@example([[{"name": "custom", "score": False}]], "mean")
 def test_any_score_is_in_0_to_1_or_on_a_custom_scale_or_an_error(replies: list[list[Any]], vote: Any) -> None:
     read = [parse_criteria(json.dumps({"criteria": entries}), RULES, names=SCALES) for entries in replies]
     score = criteria_score(list(SCALES.values()), read, vote=vote)
     assert 0.0 <= score.score <= 1.0
     for result in score.results:
         placed = result.value is not None and 0.0 <= result.value <= 1.0
-        kept = result.scale == "mood" and isinstance(result.score, str | float) and result.value is None
+        kept = result.scale == "mood" and isinstance(result.score, str | float | bool) and result.value is None
         assert [placed or kept, result.error is not None].count(True) == 1
