@@ -236,7 +236,7 @@ class Refusing(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
 
     def put_file(self, lpath: str, rpath: str, *arguments: Any, **options: Any) -> None:
         if not rpath.endswith("run.json"):
-            raise OSError(errno.EIO, "told to fail")
+            raise OSError(errno.EIO, "set to fail")
         super().put_file(lpath, rpath, *arguments, **options)
 
 
@@ -246,7 +246,7 @@ def test_a_merge_whose_rows_cannot_be_moved_leaves_nothing(ten: Project) -> None
         run_cases(ten, "--shard", f"{part}/2", "--name", f"part{part}")
     runs = sorted((ten.folder / ".agentv" / "runs").iterdir())
     code, said = ten.call("merge", "part1", "part2", "--segments", "refusing://team")
-    assert (code, "told to fail" in said) == (3, True), said
+    assert (code, "set to fail" in said) == (3, True), said
     assert sorted((ten.folder / ".agentv" / "runs").iterdir()) == runs
 
 

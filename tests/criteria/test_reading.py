@@ -197,6 +197,14 @@ def test_a_judgement_of_a_later_version_is_read() -> None:
     assert without.to_dict() == record(timestamp=later["timestamp"], durationMs=later["durationMs"])
 
 
+@pytest.mark.parametrize("criterion", [{}, {"name": "x", "weight": "heavy"}, 3])
+def test_a_criterion_of_a_stored_judgement_that_cannot_be_one_is_refused_with_its_place(criterion: object) -> None:
+    broken = record()
+    broken["inputSnapshot"]["criteria"] = [criterion]
+    with pytest.raises(EvalFileError, match=r"input_snapshot\.criteria\[0\]"):
+        AggregatedEvaluationResult.from_dict(broken)
+
+
 def test_the_names_of_other_tools_lead_to_ours() -> None:
     with pytest.raises(EvalFileError) as caught:
         EvaluationInput.from_dict({"input": "q", "actualOutput": "a", "expected_output": "e", "timestamp": "yesterday"})

@@ -16,16 +16,16 @@ def turn(text: str) -> CaseTurn:
     return CaseTurn(Message("user", text))
 
 
-class AsksUntilTold:
-    """Says the same until an answer has a number in it. Counts how often it is asked."""
+class RepeatsUntilCounted:
+    """Repeats a question until an answer has a number in it. Counts the calls of `next_turn`."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
     async def next_turn(self, answers: Sequence[Answer]) -> CaseTurn | None:
-        self.asked += 1
-        is_told = bool(answers) and any(letter.isdigit() for letter in answers[-1].text)
-        return None if is_told else turn(f"How many? ({len(answers) + 1})")
+        self.calls += 1
+        is_counted = bool(answers) and any(letter.isdigit() for letter in answers[-1].text)
+        return None if is_counted else turn(f"How many? ({len(answers) + 1})")
 
     def turns_of(self, answer: Answer) -> Sequence[CaseTurn]:
         return [turn(f"How many? ({number})") for number, _ in enumerate(answer.turns, start=1)]
@@ -40,12 +40,12 @@ async def never(_said: Sequence[CaseTurn], _answers: Sequence[Answer]) -> bool:
     return False
 
 
-def test_a_speaker_may_react_to_the_answers_and_is_asked_once_for_each_turn() -> None:
-    speaker = AsksUntilTold()
+def test_a_speaker_may_react_to_the_answers_and_is_called_once_for_each_turn() -> None:
+    speaker = RepeatsUntilCounted()
     said, answers = asyncio.run(hold_conversation(speaker, replies, never))
     assert [each.input.content for each in said] == ["How many? (1)", "How many? (2)", "How many? (3)"]
     assert [each.text for each in answers] == ["Some.", "A few.", "It is 3."]
-    assert speaker.asked == 4
+    assert speaker.calls == 4
 
 
 def test_fixed_turns_are_said_in_order_until_one_fails() -> None:
@@ -59,12 +59,12 @@ def test_fixed_turns_are_said_in_order_until_one_fails() -> None:
     assert [each.error is None for each in answers] == [True, False]
 
 
-def test_a_conversation_that_ends_early_is_not_asked_about_its_last_turn() -> None:
-    asked: list[int] = []
+def test_whether_a_conversation_ends_early_is_not_checked_after_its_last_turn() -> None:
+    checked: list[int] = []
 
     async def ends(said: Sequence[CaseTurn], _answers: Sequence[Answer]) -> bool:
-        asked.append(len(said))
+        checked.append(len(said))
         return False
 
     asyncio.run(hold_conversation(FixedTurns((turn("one"), turn("two"))), replies, ends))
-    assert asked == [1]
+    assert checked == [1]

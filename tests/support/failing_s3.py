@@ -23,7 +23,7 @@ class FailingS3:
     objects: dict[str, bytes] = field(default_factory=dict)
     fault: Callable[[str, str], Fault | None] = lambda _method, _path: None
     address: str = ""
-    message: str = "told to fail"
+    message: str = "set to fail"
 
     def respond(self, method: str, target: str, given: str | None, body: bytes) -> tuple[int, bytes, dict[str, str]]:
         """Return status, body and headers of the answer to a request; `given` is the header Range."""

@@ -28,6 +28,8 @@ def read_list(name: ListName, given: Sequence[object], *, where: str) -> tuple[A
 
     Raises EvalFileError with all their problems, at paths in `where`.
     """
+    if not given:
+        return ()
     if name == "criteria":
         found: tuple[Any, ...]
         found, problems = read_listed_criteria(given, None, where=where)

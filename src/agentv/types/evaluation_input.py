@@ -261,10 +261,11 @@ def _convert(given: EvaluationInput, problems: Problems) -> None:
 
 
 def _criteria(given: Sequence[object], problems: Problems, at: str) -> tuple[EvaluationCriteria, ...]:
-    if problems.ignores_unknown and all(isinstance(each, Mapping) for each in given):  # stored, and judged already
+    if problems.ignores_unknown:
         known = EvaluationCriteria.__struct_fields__
-        stored = cast(Sequence[Mapping[str, Any]], given)
-        return tuple(EvaluationCriteria(**{key: each[key] for key in known if key in each}) for each in stored)
+        given = [
+            {key: each[key] for key in known if key in each} if isinstance(each, Mapping) else each for each in given
+        ]
     try:
         return read_list("criteria", given, where=problems.what) if given else ()
     except EvalFileError as error:

@@ -78,6 +78,10 @@ class EvaluationCriteria(Struct, frozen=True):
             return
         if not self.name.strip():
             yield "`name` must not be empty"
+        if not self.scale.strip():
+            yield "`scale` must not be empty"
+        if not all(map(str.strip, self.labels)):
+            yield f"`{_labels_field(self.scale)}` must not have an empty label"
         if not (math.isfinite(self.weight) and self.weight >= 0):
             yield f"`weight` must be a finite number of at least 0, not {self.weight:g}"
         near = None if self.scale in NAMED_SCALES or self.labels else nearest(self.scale, NAMED_SCALES)

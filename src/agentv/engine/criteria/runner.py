@@ -33,11 +33,7 @@ from agentv.loading.files.places import find_home
 from agentv.registry import Specs
 from agentv.scoring.keys.identity import canonical_json, digest, evaluator_to_json
 from agentv.scoring.results.criteria import criteria_score, criteria_verdict, mixed_ranges
-from agentv.types.aggregated_result import (
-    AggregatedEvaluationResult,
-    EvaluationRunError,
-    EvaluationStorageProvider,
-)
+from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError, EvaluationStorageProvider
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import Evaluator, EvaluatorResult

@@ -320,7 +320,7 @@ def beside_targets(judge: TargetConfig, others: Mapping[str, TargetConfig], give
         raise ConfigError(
             f"two targets with different settings have the name {judge.name!r}; give the judge another name"
         )
-    return replace(judge, name=f"{judge.name} (judge)")
+    return beside_targets(replace(judge, name=f"{judge.name} (judge)"), others, given)
 
 
 def _converted(case: EvalCase, given: GivenEvaluators) -> EvalCase:

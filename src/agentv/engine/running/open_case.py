@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import (
-    CallOutcome,
-    OnLogLine,
-    call_with_fallbacks,
-    failed_outcome,
-    make_answer,
-)
+from agentv.engine.calling.answer import CallOutcome, OnLogLine, call_with_fallbacks, failed_outcome, make_answer
 from agentv.engine.calling.fingerprints import Fingerprints
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.conversation.joining import answers_by_turn, joined_answers
@@ -24,17 +18,8 @@ from agentv.engine.conversation.speaking import Speaker, hold_conversation, spea
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase, prepared_turn
 from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
-from agentv.engine.running.context import (
-    build_context,
-    conversation_context,
-)
-from agentv.engine.running.rows import (
-    dry_row,
-    is_dry,
-    judged_row,
-    reusable_scores,
-    unanswered_row,
-)
+from agentv.engine.running.context import build_context, conversation_context
+from agentv.engine.running.rows import dry_row, is_dry, judged_row, reusable_scores, unanswered_row
 from agentv.engine.running.score import run_evaluators
 from agentv.engine.running.target_session import TargetSession
 from agentv.engine.running.workspaces import (
@@ -47,18 +32,9 @@ from agentv.engine.running.workspaces import (
 )
 from agentv.evaluators.isolation import PreparedEvaluator
 from agentv.execution.cancelled_calls import INTERRUPTED, attached_call
-from agentv.scoring.keys.identity import (
-    score_keys,
-)
-from agentv.scoring.results.aggregation import (
-    row_state,
-)
-from agentv.scoring.results.turns import (
-    missing_turn_result,
-    skipped_turn_result,
-    turn_name,
-    turn_result,
-)
+from agentv.scoring.keys.identity import score_keys
+from agentv.scoring.results.aggregation import row_state
+from agentv.scoring.results.turns import missing_turn_result, skipped_turn_result, turn_name, turn_result
 from agentv.types.cases import CaseTurn
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.events import LogLine

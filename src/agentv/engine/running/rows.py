@@ -18,9 +18,7 @@ from agentv.scoring.results.aggregation import (
     unchecked_requirement,
 )
 from agentv.scoring.results.applicable import tags_of
-from agentv.scoring.results.turns import (
-    conversation_score,
-)
+from agentv.scoring.results.turns import conversation_score
 from agentv.scoring.tools.trace_summary import trace_summary
 from agentv.types.cases import METADATA_PREFIX, BrokenCase, EvalCase, EvalSuite, EvaluatorLike, Location
 from agentv.types.evaluation import EvaluatorResult, Verdict

@@ -11,10 +11,7 @@ from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
 from agentv.engine.capture import Cleaner
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase
-from agentv.engine.running.context import (
-    conversation_evaluator,
-    unanswered_context,
-)
+from agentv.engine.running.context import conversation_evaluator, unanswered_context
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools
 from agentv.evaluators.isolation import PreparedEvaluator
 from agentv.types.cases import EvaluatorLike

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agentv.engine.calling.answer import (
-    failed_answer,
-)
+from agentv.engine.calling.answer import failed_answer
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase
