@@ -28,7 +28,7 @@ from agentv.execution.loops import run_in_own_loop
 from agentv.execution.user_code import described
 from agentv.loading.files.places import find_home, find_repository_root
 from agentv.providers.local.python import PythonProvider, PythonSettings
-from agentv.registry import Spec, Specs
+from agentv.registry import ProviderSpec, Specs
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import Ending, run_verdict
 from agentv.storage.run.likeness import PYTEST
@@ -244,7 +244,7 @@ class SessionRun:
         plan.specs.providers.add(self._check_provider())
         return OpenPlan(**{**structs.asdict(plan), "source": PYTEST})
 
-    def _check_provider(self) -> Spec:
+    def _check_provider(self) -> ProviderSpec:
         """Return the plug-in of the provider that returns the answers given to `agentv.check`."""
 
         def factory(target: ResolvedTarget, tools: object) -> PythonProvider:
@@ -253,7 +253,7 @@ class SessionRun:
 
             return PythonProvider(replace(target, settings=PythonSettings(answer)), tools)  # type: ignore[arg-type]
 
-        return Spec(CHECK, "answers given by tests", PythonSettings, factory, is_canned=True)
+        return ProviderSpec(CHECK, "answers given by tests", PythonSettings, factory, is_canned=True)
 
     def _task_of_check(self, given: GivenAnswer, plan: RunPlan) -> CaseTask:
         evaluators = tuple(

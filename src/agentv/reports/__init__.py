@@ -3,7 +3,7 @@
 The registry of export formats imports the module of a format when the format is used, which keeps start-up fast.
 """
 
-from agentv.registry import Registry, Spec, make_registry
+from agentv.registry import Registry, ReportSpec, make_registry
 
 __all__ = ["REPORTS", "STDOUT", "format_named"]
 
@@ -11,8 +11,8 @@ STDOUT = "-"
 """The value of `-o` for standard output."""
 
 
-def _spec(name: str, summary: str, factory: str, *aliases: str, module: str = "run.formats") -> Spec:
-    return Spec(
+def _spec(name: str, summary: str, factory: str, *aliases: str, module: str = "run.formats") -> ReportSpec:
+    return ReportSpec(
         name=name,
         summary=summary,
         settings="agentv.reports.run.formats:NoSettings",
@@ -21,7 +21,7 @@ def _spec(name: str, summary: str, factory: str, *aliases: str, module: str = "r
     )
 
 
-REPORTS: Registry = make_registry(
+REPORTS: Registry[ReportSpec] = make_registry(
     "report",
     (
         _spec("jsonl", "every result as a line of JSON", "make_json_lines"),
@@ -43,7 +43,7 @@ REPORTS: Registry = make_registry(
 )
 
 
-def format_named(file_name: str, formats: Registry) -> Spec | None:
+def format_named(file_name: str, formats: Registry[ReportSpec]) -> ReportSpec | None:
     """Return the format of a file by its longest known suffix, `sarif.json` before `json`; None if none is known."""
     parts = file_name.split(".")[1:]
     ends = (".".join(parts[start:]) for start in range(len(parts)))

@@ -17,7 +17,7 @@ from agentv.cli.terminal import command_stream, own_stdout
 from agentv.engine.stored.judged_by import present_file_notes
 from agentv.engine.stored.report import load_report
 from agentv.engine.stored.report_tools import report_tools
-from agentv.registry import Registry
+from agentv.registry import Registry, ReportSpec
 from agentv.reports import REPORTS, STDOUT
 from agentv.reports.run.end_table import end_report, group_tables
 from agentv.reports.run.exports import Export, StreamExport, make_export
@@ -161,7 +161,7 @@ def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> 
         export.close()
 
 
-def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
+def _formats(outputs: Sequence[str], format_name: str | None) -> Registry[ReportSpec]:
     """Return the built-in formats; if another one is requested, also those of the project's plug-ins."""
     endings = [Path(output).name.partition(".")[2] for output in outputs if output != STDOUT]
     if all(name in REPORTS for name in (*endings, format_name or "jsonl")):

@@ -20,7 +20,7 @@ from agentv.loading.models.reader import raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.providers import PROVIDERS
 from agentv.providers.local.python import JudgeFunction, PythonProvider, PythonSettings
-from agentv.registry import Spec, Specs, names_model
+from agentv.registry import ProviderSpec, Specs, names_model
 from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, ListedCases, listed_cases
 from agentv.types.errors import AgentvError, ConfigError
@@ -168,7 +168,7 @@ def _register_provider(
     """Register a provider given as an object, and return a target that uses it."""
     kind = f"{GIVEN} {role}"
     summary = f"the {role} given from Python"
-    spec = Spec(kind, summary, NoSettings, factory, can_judge=True, is_code=is_code, reports_cost=reports_cost)
+    spec = ProviderSpec(kind, summary, NoSettings, factory, can_judge=True, is_code=is_code, reports_cost=reports_cost)
     specs.providers.add(spec)
     return TargetConfig(role, kind)
 
@@ -277,7 +277,7 @@ def _task_target(task: object, specs: Specs) -> TargetConfig:
         return PythonProvider(replace(target, settings=PythonSettings(cast(Callable[..., object], task))), tools)
 
     specs.providers.add(
-        Spec(
+        ProviderSpec(
             GIVEN_TASK,
             "a function given from Python",
             NoSettings,
