@@ -18,7 +18,6 @@ from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner, as_config, as_input
 from agentv.engine.planning.given import GivenArguments, GivenEvaluator, JudgeLike, Source, TargetLike, load_given
 from agentv.engine.planning.inputs import load_project_parts
-from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.planning.team_store import named_quota, named_store, recorded_name, secrets_of_store
 from agentv.engine.running.clock import make_clock
@@ -39,6 +38,7 @@ from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
+from agentv.types.run_options import RunKeywords
 from agentv.types.targets import TargetConfig
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def evaluate(
             given=given,
             destination=_Destination(folder, store, quota),
             observers=observers,
-            options=make_options(options),
+            options=options,
         )
     )
 
@@ -133,7 +133,7 @@ async def evaluate_async(
         given=given,
         destination=_Destination(folder, store, quota),
         observers=observers,
-        options=make_options(options),
+        options=options,
     )
 
 
@@ -142,15 +142,15 @@ async def _evaluate(
     given: GivenArguments,
     destination: _Destination,
     observers: Sequence[Observer],
-    options: RunOptions,
+    options: RunKeywords,
 ) -> RunReport:
     cwd = Path.cwd()
     store_url = None if destination.store is None else named_store(destination.store, cwd=cwd, env=os.environ)
     quota_source = named_quota(destination.quota, store_url)
     secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(quota_source.url, os.environ))
-    inputs, options = load_given(source, given, options, secrets)
+    inputs, chosen = load_given(source, given, options, secrets)
     home = Path(destination.folder) if destination.folder is not None else find_home(cwd)
-    plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
+    plan = make_plan(inputs.suites, chosen, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     if isinstance(source, str | os.PathLike) and given.is_resumable:
         plan = replace(plan, paths=(os.fspath(source),), folder=str(cwd))
     for line in inputs.skipped:
@@ -165,7 +165,7 @@ async def _evaluate(
     clock = make_clock()
     is_stored = destination.folder is not None or store_url is not None or isinstance(source, str | os.PathLike)
     rows = _RowCollector()
-    rng = random.Random(options.seed)  # noqa: S311 - jitter of retries, not security
+    rng = random.Random(chosen.seed)  # noqa: S311 - jitter of retries, not security
     async with AsyncExitStack() as opened:
         for observer in observers:
             opened.callback(observer.close)

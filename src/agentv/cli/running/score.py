@@ -22,7 +22,6 @@ from agentv.engine.criteria.line_scoring import LineScoring, LogReading
 from agentv.engine.criteria.log_stream import sampled_lines
 from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun, suite_of_file, target_of_file
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.team_store import named_store, recorded_name
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import JudgeFailures, StopSignal
@@ -46,6 +45,7 @@ from agentv.types.errors import ConfigError, StorageError, UnknownNameError
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock, ResultStore
 from agentv.types.results import RunReport
+from agentv.types.run_options import RunOptions
 from agentv.types.summaries import GroupSummary
 
 _STDOUT = "-"

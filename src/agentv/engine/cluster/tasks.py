@@ -27,7 +27,6 @@ from agentv.engine.cluster.workspaces import (
 )
 from agentv.engine.planning.inputs import load_inputs
 from agentv.engine.planning.judges import ANSWERS, member_configs, named_runs, run_folder
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.planning.provenance import find_scripts, load_scripts
@@ -40,6 +39,7 @@ from agentv.storage.run.find import find_run, list_run_folders
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.records.answer import Rerun
+from agentv.types.run_options import RunOptions
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 

@@ -19,7 +19,6 @@ from agentv.engine.planning.judges import (
     member_configs,
     needs_judge,
 )
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import LOCAL_EMBEDDINGS, KnownTargets, default_judge, judge_key_variables
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.evaluators.isolation import config_of
@@ -36,6 +35,7 @@ from agentv.types.evaluation import Evaluator
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
+from agentv.types.run_options import RunOptions
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import has_fields, names_of_fields, struct_fields
 from agentv.types.targets import ResolvedTarget, TargetConfig

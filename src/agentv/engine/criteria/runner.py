@@ -21,8 +21,7 @@ from agentv.engine.capture import Cleaner
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.fit import FittedPlan, fit, judged_criteria, settled_criteria
 from agentv.engine.criteria.plan import all_settings, config_snapshot, make_criteria_plan
-from agentv.engine.planning.judges import judge_targets
-from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS
+from agentv.engine.planning.judges import DEFAULT_JUDGE_WORKERS, judge_targets
 from agentv.engine.planning.prices import budget_problem
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.clock import make_clock

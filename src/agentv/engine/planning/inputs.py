@@ -5,7 +5,6 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from agentv.engine.planning.options import RunOptions, parse_variables
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs, load_specs_without
 from agentv.loading.files.dotenv import load_env
@@ -18,8 +17,10 @@ from agentv.registry import Specs, names_model
 from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
 from agentv.types.cases import CaseSource, EvalSuite, targets_of
-from agentv.types.errors import EvalFileError, TargetError, UnknownNameError
+from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError
+from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
+from agentv.types.run_options import RunOptions, flag_of, parse_variables
 
 
 class SuiteInput(Struct, frozen=True):
@@ -207,6 +208,26 @@ def _project_parts(folders: Iterable[Path]) -> tuple[tuple[str, ...], tuple[str,
         plugins.update(dict.fromkeys(project.plugins))
         gates.update(dict.fromkeys(project.gates))
     return tuple(plugins), tuple(gates)
+
+
+def project_options(folders: Iterable[Path], given: Collection[str]) -> dict[str, JsonValue]:
+    """Return the options of a run that the `.agentv.yaml` files of `folders` set, without those in `given`.
+
+    Raises ConfigError if two files set an option to different values.
+    """
+    values: dict[str, JsonValue] = {}
+    sources: dict[str, Path] = {}
+    for folder in dict.fromkeys(folders):
+        project = load_project(folder, find_repository_root(folder))
+        for name in project.options.keys() - set(given):
+            value, source = project.options[name], project.sources[name]
+            if values.setdefault(name, value) != value:
+                raise ConfigError(
+                    f"{sources[name]} sets `{name}` to {values[name]!r}, but {source} to {value!r}; a run has one "
+                    f"value: give it with {flag_of(name)}, or as {name}= in Python"
+                )
+            sources.setdefault(name, source)
+    return values
 
 
 def unchecked_plugin_warnings(inputs: Inputs) -> Iterator[str]:

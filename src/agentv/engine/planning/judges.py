@@ -10,6 +10,9 @@ from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.structs import names_of_fields
 
+DEFAULT_JUDGE_WORKERS = 10
+"""Concurrent calls of a judge without a setting, where answers exist already."""
+
 
 def judge_targets(settings: object) -> Iterator[str]:
     """Yield the targets that an evaluator names as judges, from `judge_targets` of its settings."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.provenance import GitState
 from agentv.engine.planning.selection import Selection
 from agentv.engine.planning.targets import KnownTargets
@@ -23,6 +22,7 @@ from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import Answer, Rerun, ResultKey
 from agentv.types.records.result import CaseResult
+from agentv.types.run_options import RunOptions
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:

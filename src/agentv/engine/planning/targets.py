@@ -7,7 +7,6 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.planning.options import RunOptions
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.targets.choice import choose_target
 from agentv.loading.targets.targets import ParsedTargets, resolve_target, secrets_of
@@ -15,6 +14,7 @@ from agentv.registry import NamedModel, ProviderSpec, Registry, Specs, names_mod
 from agentv.scoring.keys.identity import digest
 from agentv.types.errors import TargetError, nearest
 from agentv.types.json_value import JsonObject, JsonValue, camel_case
+from agentv.types.run_options import RunOptions
 from agentv.types.targets import ResolvedTarget, TargetConfig
 
 API_KEY = "api_key"

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.baseline import without_lost_baseline
 from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs
-from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.stored.imported import imported_log
@@ -21,6 +20,7 @@ from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, Eval
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.json_value import JsonObject, strings_of
 from agentv.types.records.run import RunRecord
+from agentv.types.run_options import RunOptions, make_options
 
 
 class _CasesWithoutEvaluators(Struct, frozen=True):
