@@ -54,6 +54,7 @@ STRUCTS: dict[str, type[Struct]] = {
 INNER = {
     "plan": {
         *("path", "sha256", "cases", "about", "name", "provider", "key", "settings", "prompts", "pass_score"),
+        "guideline_patterns",
         *("configuration", "expression", "suite"),
     }
 }

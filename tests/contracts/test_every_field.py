@@ -147,6 +147,7 @@ UNWRITTEN: Mapping[type, frozenset[str]] = {
             "dialect",
             "prices",
             "redact",
+            "guideline_patterns",
             "evaluator",
             "targets",
             "inline_targets",

@@ -18,6 +18,7 @@ from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.models.targets_files import PriceModel
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.types.bounds import Name
+from agentv.types.cases import DEFAULT_GUIDELINE_PATTERNS
 from agentv.types.errors import ConfigError, EvalFileError, NothingFoundError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
@@ -50,8 +51,6 @@ def translate_config(document: Document, names: Names) -> "Translation | None":
         translation.drop((key,), f"{key!r} is not a key of AgentV's configuration, and has no effect", hint)
     return translation
 
-
-DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
 
 M = TypeVar("M", bound=FileModel)
 

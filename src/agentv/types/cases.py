@@ -365,6 +365,9 @@ METADATA_PREFIX = "metadata."
 """The prefix of columns, roles and keys that stand for an entry of a case's metadata."""
 
 
+DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
+
+
 class EvalSuite(Struct, frozen=True):
     """One eval file. `path` names it (relative to the repository root with `/`), `dataset` labels it.
 
@@ -414,6 +417,8 @@ class EvalSuite(Struct, frozen=True):
     cluster: str | None = None
     inline_targets: tuple[TargetConfig, ...] = ()
     files: tuple[str, ...] = ()
+    guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
+    """The patterns of attached files that are instructions for the agent instead of a part of the question."""
 
 
 def listed_cases(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:

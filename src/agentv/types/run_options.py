@@ -282,10 +282,10 @@ def make_options(given: Mapping[str, Any], defaults: Mapping[str, Any] | None = 
 
 
 def _as_tuple(value: object) -> object:
-    """Return a list as a tuple, and one item as a tuple of one; paths become strings. Anything else is unchanged."""
+    """Return texts and paths as a tuple of strings, and a single one as a tuple of one. All else is unchanged."""
     if isinstance(value, str | os.PathLike):
         value = (value,)
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) and all(isinstance(each, str | os.PathLike) for each in value):
         return tuple(os.fspath(each) if isinstance(each, os.PathLike) else each for each in value)
     return value
 

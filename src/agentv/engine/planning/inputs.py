@@ -11,7 +11,7 @@ from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_repository_root, find_targets_file, targets_searched
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.project import STORE_VARIABLE, load_project
-from agentv.loading.suites.suites import load_suite
+from agentv.loading.suites.suites import load_suite, relative_name
 from agentv.loading.targets.targets import ParsedTargets, read_targets
 from agentv.registry import Specs, names_model
 from agentv.templating.secrets import secret_values
@@ -105,10 +105,12 @@ def load_inputs(
     secrets: tuple[str, ...] = (),
     plugins_imported: bool = True,
     evaluators_given: bool = False,
+    guideline_patterns: Mapping[str, Sequence[str]] | None = None,
 ) -> Inputs:
     """Read eval files that `find_eval_files` found, with their targets, plug-ins and gates.
 
-    With `evaluators_given` the caller replaces the suites' evaluators. Without `plugins_imported` no code of the
+    With `evaluators_given` the caller replaces the suites' evaluators. `guideline_patterns`, by the paths of suites,
+    replace those of the project. Without `plugins_imported` no code of the
     project is imported. Raises EvalFileError with the problems of all files at once. If there are none, raises the
     first TargetError, such as that of a missing targets file.
     """
@@ -130,6 +132,7 @@ def load_inputs(
                 variables=variables,
                 plugins_imported=plugins_imported,
                 evaluators_given=evaluators_given,
+                guideline_patterns=(guideline_patterns or {}).get(_path_of_suite(file)),
             )
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
@@ -147,6 +150,10 @@ def load_inputs(
         raise target_errors[0]
     check_given_variables(variables, [each.suite for each in suites])
     return Inputs(tuple(suites), specs, gates, () if plugins_imported else plugins)
+
+
+def _path_of_suite(file: Path) -> str:
+    return relative_name(file, find_repository_root(file.parent))
 
 
 def _targets_problems(targets_loader: TargetsLoader, folder: Path) -> tuple[Problem, ...]:

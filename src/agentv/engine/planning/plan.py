@@ -17,7 +17,7 @@ from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.gates.gates import CONFIRMED
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.keys.identity import target_key
-from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite
+from agentv.types.cases import DEFAULT_GUIDELINE_PATTERNS, BrokenCase, CaseSource, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import Answer, Rerun, ResultKey
@@ -348,6 +348,7 @@ class RunPlan(Struct, frozen=True):
                 "pass_score": plan.suite.pass_score,
                 **({"prompts": list(plan.suite.prompts)} if plan.suite.prompts else {}),
                 **({"about": plan.suite.about} if plan.suite.about else {}),
+                **_guideline_patterns_to_json(plan.suite),
             }
             for plan in self.suites
         ]
@@ -367,10 +368,17 @@ class RunPlan(Struct, frozen=True):
             "targets": targets,
             "judges": judges,
             "options": self.options.to_json(),
+            "prices": dict(self.prices),
             "seed": self.options.seed,
             **({} if self.gates is None else {"gates": gates_to_json(self.gates)}),
             "file_gates": None if self.file_gates is None else gates_to_json(self.file_gates),
         }
+
+
+def _guideline_patterns_to_json(suite: EvalSuite) -> dict[str, JsonValue]:
+    """Return the guideline patterns of a suite, unless they are the default ones."""
+    patterns = suite.guideline_patterns
+    return {} if patterns == DEFAULT_GUIDELINE_PATTERNS else {"guideline_patterns": list(patterns)}
 
 
 def gates_to_json(gates: Iterable[ScopedGate]) -> list[JsonValue]:
