@@ -59,10 +59,11 @@ def _with_turns(record: CaseRecord, prepared: PreparedCase, evaluators: StoredEv
     """Return the record of a case with its turns, which are a part of its key."""
     case = prepared.case
     turns, rules = tuple(map(turn_to_json, case.turns)), turn_rules_to_json(case.turn_rules)
+    turns_in_key = [turn_to_json(turn, evaluators.settings_class) for turn in case.turns]
     messages = (*case.input_messages, *[turn.input for turn in case.turns])
     return replace(
         record,
-        case_key=case_key(prepared.keys, canonical_json([evaluators.json, turns, rules])),
+        case_key=case_key(prepared.keys, canonical_json([evaluators.in_key, turns_in_key, rules])),
         files=tuple(map(_file_to_json, files_of(messages))),
         turns=turns,
         turn_rules=rules,

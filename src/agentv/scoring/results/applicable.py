@@ -2,7 +2,8 @@
 
 from functools import lru_cache
 
-from agentv.types.cases import CaseTurn, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, RubricItem
+from agentv.scoring.keys.identity import rubric_to_json
+from agentv.types.cases import CaseTurn, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonValue
 from agentv.types.scales import EvaluationCriteria
 
@@ -65,19 +66,12 @@ def _single(kind: str, base_dir: str) -> tuple[EvaluatorConfig]:
 
 def _rubric(case: EvalCase | CaseTurn) -> EvaluatorConfig:
     """Return the evaluator for the `rubrics` of a case or a turn."""
-    items: list[JsonValue] = [_item_to_json(item) for item in case.rubrics]
+    items: list[JsonValue] = [rubric_to_json(item, always=_WRITTEN) for item in case.rubrics]
     return EvaluatorConfig(name=RUBRIC_EVALUATOR, type=RUBRIC_EVALUATOR, settings={"rubrics": items})
 
 
-def _item_to_json(item: RubricItem) -> dict[str, JsonValue]:
-    fields: dict[str, JsonValue] = {
-        "id": item.id,
-        "description": item.description,
-        "weight": item.weight,
-        "required": item.required,
-    }
-    given: dict[str, JsonValue] = {"scale": item.scale, "min_value": item.min_value}
-    return {**fields, **{key: value for key, value in given.items() if value is not None}}
+_WRITTEN = ("id", "description", "weight", "required")
+"""The fields of a rubric item that its evaluator's settings have even when they are the default."""
 
 
 def criteria_of(case: EvalCase, suite: EvalSuite) -> tuple[EvaluationCriteria, ...]:
