@@ -5,8 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.support.carrying import Project
+from tests.support.cluster import plan_of
 from tests.support.fake_server import serving_fake
+
+from agentv.engine.cluster.tasks import load_plan, make_spec
 
 OPTIONS = "max_errors: 1\njudge_failures: 3\n"
 PRICES = "prices: {'m*': {input_per_million: 1000, output_per_million: 1000}}\n"
@@ -17,7 +21,7 @@ def write(project: Project, text: str) -> None:
     (project.folder / ".agentv.yaml").write_text(text)
 
 
-def plan_of(project: Project) -> dict[str, Any]:
+def stored_plan(project: Project) -> dict[str, Any]:
     plan: dict[str, Any] = json.loads((project.run / "run.json").read_text())["plan"]
     return plan
 
@@ -48,8 +52,8 @@ def costs(project: Project) -> dict[str, float]:
 def test_options_of_the_project_are_stored_with_the_run(project: Project) -> None:
     write(project, OPTIONS)
     assert project.call("run", "suite.yaml", "--judge-failures", "4")[0] == 0
-    assert plan_of(project)["options"] == {"max_errors": 1, "judge_failures": 4}
-    assert plan_of(project)["prices"] == {}
+    assert stored_plan(project)["options"] == {"max_errors": 1, "judge_failures": 4}
+    assert stored_plan(project)["prices"] == {}
 
 
 @pytest.mark.parametrize(("began_with", "goes_on_with"), [(OPTIONS, "max_errors: 0\n"), ("redact: []\n", OPTIONS)])
@@ -101,7 +105,7 @@ def test_a_resumed_run_has_the_guideline_patterns_of_its_start(project: Project,
     project.cases = {"a": content, "b": content}
     write(project, "guideline_patterns: ['**/*.rules.md']\n")
     assert project.call("run", "suite.yaml")[0] == 0
-    assert plan_of(project)["suites"][0]["guideline_patterns"] == ["**/*.rules.md"]
+    assert stored_plan(project)["suites"][0]["guideline_patterns"] == ["**/*.rules.md"]
     if is_older:
         change_plan(project, "prices")
     write(project, "guideline_patterns: []\n")
@@ -111,3 +115,11 @@ def test_a_resumed_run_has_the_guideline_patterns_of_its_start(project: Project,
     assert (code, "the `guideline_patterns` of suite.yaml have changed since" in said) == (0, not is_older)
     first, second = (answer["text"] for answer in project.stored("answers.jsonl"))
     assert ("Be polite" in first, "Be polite" in second) == (False, is_older)
+
+
+def test_a_node_has_the_prices_of_the_driver(project: Project) -> None:
+    project.write()
+    write(project, PRICES)
+    stored = {"m*": {"input_per_million": 2.0, "output_per_million": 3.0}}  # of a run that is resumed
+    spec = make_spec(replace(plan_of(project.folder), prices=stored), run_id="r")
+    assert load_plan(spec, env={}).prices == stored

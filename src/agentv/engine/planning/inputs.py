@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs, load_specs_without
@@ -18,7 +19,7 @@ from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
 from agentv.types.cases import CaseSource, EvalSuite, targets_of
 from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
 from agentv.types.run_options import RunOptions, flag_of, parse_variables
 
@@ -150,6 +151,11 @@ def load_inputs(
         raise target_errors[0]
     check_given_variables(variables, [each.suite for each in suites])
     return Inputs(tuple(suites), specs, gates, () if plugins_imported else plugins)
+
+
+def with_prices(suites: Iterable[SuiteInput], prices: Mapping[str, JsonObject]) -> tuple[SuiteInput, ...]:
+    """Return suites with the project's prices replaced."""
+    return tuple(replace(item, suite=replace(item.suite, prices=prices)) for item in suites)
 
 
 def _path_of_suite(file: Path) -> str:

@@ -7,9 +7,7 @@ is imported, `plugins`, are always read from today's file.
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from agentv.engine.planning.inputs import SuiteInput
+from agentv.engine.planning.inputs import SuiteInput, with_prices
 from agentv.loading.project import load_project
 from agentv.types.cases import DEFAULT_GUIDELINE_PATTERNS
 from agentv.types.json_value import JsonObject, objects_of, strings_of
@@ -42,8 +40,7 @@ def with_stored_prices(
     if not isinstance(stored, Mapping):
         return tuple(suites), ()
     prices = {model: price for model, price in stored.items() if isinstance(price, Mapping)}
-    priced = tuple(replace(item, suite=replace(item.suite, prices=prices)) for item in suites)
-    return priced, tuple(_notes(suites, prices))
+    return with_prices(suites, prices), tuple(_notes(suites, prices))
 
 
 def _notes(suites: Sequence[SuiteInput], prices: Mapping[str, JsonObject]) -> Iterator[str]:
