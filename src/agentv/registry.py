@@ -138,33 +138,32 @@ def names_model(name: str, providers: "Registry[ProviderSpec]") -> bool:
 
 
 class Announced(Struct, Generic[S], frozen=True):
-    """A plug-in that an installed package announces by name. Nothing of the package is imported before `load`.
-
-    `package` is its name with its version. If the plug-in cannot be loaded, `load` raises a PluginError that names
-    the package.
-    """
+    """A plug-in that an installed package announces by name. Nothing of the package is imported before `load`."""
 
     package: str
+    """The name of the package with its version."""
     load: Callable[[], S]
+    """Imports the plug-in. Raises a PluginError that names the package if it cannot be loaded."""
 
 
 class Registry(Struct, Generic[S]):
-    """The plug-ins of one kind. `kind` is the word for them in messages: "unknown <kind> 'x'".
+    """The plug-ins of one kind.
 
-    `find_announced` returns the plug-ins that installed packages announce; it is called once, when a name is unknown
-    or when all names are listed. An announced plug-in is loaded when its name is looked up. All are loaded when a name
-    is still unknown, because it may be an alias of one of them. An announced plug-in that cannot be loaded is moved to
-    `broken`; its error is raised only when its name is looked up.
+    An announced plug-in is loaded when its name is looked up. All are loaded when a name is still unknown, because it
+    may be an alias of one of them.
     """
 
     kind: str
+    """The word for them in messages: "unknown <kind> 'x'"."""
     specs: dict[str, S] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     announced: dict[str, Announced[S]] = field(default_factory=dict)
     broken: dict[str, PluginError] = field(default_factory=dict)
+    """The errors of announced plug-ins that cannot be loaded, each raised only when its name is looked up."""
     packages: dict[str, str] = field(default_factory=dict)
     """The package of each loaded plug-in that was announced, with its version."""
     find_announced: Callable[[], Iterable[tuple[str, Announced[S]]]] | None = None
+    """Returns the plug-ins that installed packages announce; called once, when a name is unknown or all are listed."""
     make_stand_in: Callable[[str], S] | None = None
     """Makes a stand-in for a name that is unknown because the project's plug-ins are not imported."""
     stand_in_names: dict[str, None] = field(default_factory=dict)
