@@ -104,7 +104,7 @@ class Fingerprints:
 
         Empty for a case without turns.
         """
-        if not case.turns:
+        if not case.is_conversation:
             return {}
         keys = {"turns": digest([answer_key, case.turn_rules.aggregate])}
         for number, turn in enumerate(case.turns, start=1):

@@ -253,7 +253,7 @@ def _outcome(case: EvalCase, answer: Answer, results: tuple[EvaluatorResult, ...
         return "error", None, None, answer.error
     if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
         return "skipped", None, None, None
-    score = conversation_score(results, case.turn_rules) if case.turns else evaluators_score(results)
+    score = conversation_score(results, case.turn_rules) if case.is_conversation else evaluators_score(results)
     broken = first_failed(results)
     if broken is not None and broken.error is not None:
         message = f"evaluator {broken.name!r}: {broken.error.message}"

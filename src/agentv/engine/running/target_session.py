@@ -113,7 +113,7 @@ class TargetSession(Session):
     def scoring(self, prepared: PreparedCase) -> Scoring:
         """Return the Scoring of a case, cached for the next case with the same evaluators and criteria."""
         evaluators, criteria = prepared.evaluators, prepared.criteria
-        is_conversation = bool(prepared.case.turns)
+        is_conversation = prepared.case.is_conversation
         key = id(evaluators), is_conversation
         cached = self._scorings.get(key)
         if cached is not None and cached.criteria is criteria:
