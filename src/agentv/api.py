@@ -242,7 +242,7 @@ def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
         attributes = vars(config)
         if key not in attributes:
             make_run = ProcessRun if name is None else partial(named_run, name=name)
-            attributes[key] = make_run(_runner_of(config).answers, path=config.path)
+            attributes[key] = make_run(_runner_of(config).tasks, path=config.path)
         run: ProcessRun = attributes[key]
     return run
 

@@ -10,7 +10,7 @@ from tests.criteria.giving import Giving, Raising
 from tests.support.strategies import units
 
 from agentv import CriteriaEvaluator, EvaluationCriteria, EvaluationRunConfig, EvaluationRunner
-from agentv.engine.criteria.given_answers import GivenAnswers
+from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.running.open_case import Unrecorded
 from agentv.engine.running.rows import unread_row
@@ -34,8 +34,8 @@ from agentv.types.summaries import GroupSummary
 from agentv.types.usage import Usage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ANSWERS = GivenAnswers(EvaluationRunConfig(evaluators=[{"type": "length", "max": 9}]), clock=lambda: NOW)
-CASES = ANSWERS.runner(ANSWERS.runtime(), sink=Unrecorded(), run_id="r-1")
+TASKS = AnswerTasks(EvaluationRunConfig(evaluators=[{"type": "length", "max": 9}]), clock=lambda: NOW)
+CASES = TASKS.runner(TASKS.runtime(), sink=Unrecorded(), run_id="r-1")
 PLAIN, FREE = EvaluationInput("x"), EvaluationInput("x", cost_usd=0.0)
 UNREADABLE = unread_row(
     "r-1",
@@ -74,7 +74,7 @@ def line(
         clamped=0,
     )
     slot = ResultKey("run_evaluation", f"log:{number}", "given_answer")
-    task = RunAnswers(ANSWERS, are_recorded=False).task(given, slot, Origin("log", number), now=NOW)
+    task = RunAnswers(TASKS, are_recorded=False).task(given, slot, Origin("log", number), now=NOW)
     return CASES.record(task, judged)
 
 

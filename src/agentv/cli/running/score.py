@@ -16,8 +16,8 @@ from msgspec import Struct
 from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
+from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.given_answers import GivenAnswers
 from agentv.engine.criteria.inputs import suite_of_file, target_of_file
 from agentv.engine.criteria.lines import LogAnswers, LogReading
 from agentv.engine.criteria.log_stream import sampled_lines
@@ -96,36 +96,36 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         clock = make_clock()
         config = load_config(options)
         gates = parse_gates(options, config)
-        answers = GivenAnswers(config, clock=clock)
-        answers.name_suite(suite_of_file(options.config))
-        answers.fitted(())
-        _check_gated_criteria(gates or (), answers.criteria_names)
-        if not answers.has_evaluators:
+        tasks = AnswerTasks(config, clock=clock)
+        tasks.name_suite(suite_of_file(options.config))
+        tasks.fitted(())
+        _check_gated_criteria(gates or (), tasks.criteria_names)
+        if not tasks.has_evaluators:
             click.echo(f"NOTHING SELECTED: no evaluator selected. Exit code {NOTHING_SELECTED}.", file=stream)
             return NOTHING_SELECTED
         output = Output(options.output, stdout)
         _check_files(files, output)
         run_id = new_run_id(clock, random.SystemRandom()) if options.is_stored else ""
-        store = _new_store(files, options, answers, gates, run_id) if options.is_stored else NoStore()
+        store = _new_store(files, options, tasks, gates, run_id) if options.is_stored else NoStore()
         recorder = StreamRecorder(
-            stream_plan(answers.specs, gates, home=find_home(Path.cwd()), options=run_options(options)),
+            stream_plan(tasks.specs, gates, home=find_home(Path.cwd()), options=run_options(options)),
             store,
             [],
             output.stop,
             by=options.by,
             is_saved=options.is_stored or options.output is not None or config.storage is not None,
-            warnings=answers.plan.warnings,
+            warnings=tasks.plan.warnings,
         )
         lines = LogAnswers(
             sampled_lines(files, options.sample),
-            RunAnswers(answers, are_recorded=options.is_stored),
+            RunAnswers(tasks, are_recorded=options.is_stored),
             clock,
             options.reading,
             options.target_field,
             run_id,
         )
         report = score_answers(
-            answers,
+            tasks,
             recorder,
             lambda _cases: lines,
             Screen(options.display, stream),
@@ -148,7 +148,7 @@ def resume_source(files: Sequence[str]) -> ResumeSource | None:
 
 
 def score_answers(
-    answers: GivenAnswers,
+    tasks: AnswerTasks,
     recorder: StreamRecorder,
     make_source: Callable[[CaseRunner], StreamSource],
     screen: "Screen",
@@ -164,7 +164,7 @@ def score_answers(
     With `resume_from`, the report of an unfinished run also shows how to resume it.
     """
     stream = AnswerStream(
-        answers,
+        tasks,
         recorder,
         output if output is not None and output.is_written else None,
         on_row=lambda: screen.show_progress(recorder),
@@ -194,7 +194,7 @@ def run_options(options: ScoreOptions) -> RunOptions:
 def _new_store(
     files: Sequence[str],
     options: ScoreOptions,
-    answers: GivenAnswers,
+    tasks: AnswerTasks,
     gates: tuple[ScopedGate, ...] | None,
     run_id: str,
 ) -> LazyStore:
@@ -214,9 +214,9 @@ def _new_store(
         "output": None if options.output in (None, _STDOUT) else options.output,
     }
     run = ScoredRun(
-        answers.suite.path,
+        tasks.suite.path,
         hashlib.sha256(options.config.read_bytes()).hexdigest(),
-        answers.snapshot,
+        tasks.snapshot,
         home=home,
         folder=str(cwd),
         name=options.name,
@@ -228,10 +228,10 @@ def _new_store(
     )
 
     def open_store() -> ResultStore:
-        clock = answers.clock
-        return with_team_store(store_url, answers.specs, lambda: RunFolder(runs_folder(home), run_id, clock=clock))
+        clock = tasks.clock
+        return with_team_store(store_url, tasks.specs, lambda: RunFolder(runs_folder(home), run_id, clock=clock))
 
-    return LazyStore(open_store, lambda run_id: run.to_record(run_id, clock=answers.clock))
+    return LazyStore(open_store, lambda run_id: run.to_record(run_id, clock=tasks.clock))
 
 
 def load_config(options: ScoreOptions) -> EvaluationRunConfig:

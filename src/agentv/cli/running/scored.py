@@ -28,8 +28,8 @@ from agentv.cli.running.score import (
     score_answers,
 )
 from agentv.cli.terminal import own_stdout
+from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.given_answers import GivenAnswers
 from agentv.engine.criteria.lines import LogAnswers, LogReading
 from agentv.engine.criteria.log_stream import ScoredLines, sampled_lines
 from agentv.engine.criteria.run_answers import RunAnswers
@@ -82,7 +82,7 @@ def score_rest(stored: StoredRun, output: OutputOptions, continue_options: Conti
         return LogAnswers(
             sampled_lines(files, sample),
             answers,
-            answers.answers.clock,
+            answers.tasks.clock,
             _reading(settings),
             _text(settings, "target_field"),
             stored.run_id,
@@ -157,24 +157,24 @@ def _continue(
         options = _score_options(stored, continue_options, configuration)
         store_url = store_of_run(stored.run, continue_options.store, cwd=cwd, env=os.environ)
         config = load_config(options)
-        answers = _checked_answers(stored, config, clock, has_budget=continue_options.budget_usd is not None)
+        tasks = _checked_tasks(stored, config, clock, has_budget=continue_options.budget_usd is not None)
         gates = _judged_by(stored, options, config)
         with open_outputs(replace(output, display="none", outputs=()), stdout, clock) as observers:
             recorder = StreamRecorder(
-                stream_plan(answers.specs, gates, home=home, options=run_options(options)),
-                with_team_store(store_url, answers.specs, lambda: reopen_store(folder, clock=clock)),
+                stream_plan(tasks.specs, gates, home=home, options=run_options(options)),
+                with_team_store(store_url, tasks.specs, lambda: reopen_store(folder, clock=clock)),
                 list(observers),
                 StopSignal(),
-                warnings=answers.plan.warnings,
+                warnings=tasks.plan.warnings,
             )
 
             def begin(cases: CaseRunner) -> StreamSource:
-                run = ScoredRun(answers.suite.path, "", {}, home=home, folder=str(cwd))  # run.json exists already
+                run = ScoredRun(tasks.suite.path, "", {}, home=home, folder=str(cwd))  # run.json exists already
                 recorder.store.begin(run.to_record(stored.run_id, clock=clock))
-                return make_source(RunAnswers(answers), recorder, cases)
+                return make_source(RunAnswers(tasks), recorder, cases)
 
             ended = score_answers(
-                answers,
+                tasks,
                 recorder,
                 begin,
                 Screen(output.display if output.display in _DISPLAYS else "auto", output.stream(stdout)),
@@ -203,16 +203,16 @@ def _judged_by(stored: StoredRun, options: ScoreOptions, config: EvaluationRunCo
     return None if options.gates is None else parse_gates(options, config)
 
 
-def _checked_answers(
+def _checked_tasks(
     stored: StoredRun, config: EvaluationRunConfig, clock: Clock, *, has_budget: bool = False
-) -> GivenAnswers:
+) -> AnswerTasks:
     """Return what makes tasks of a run's answers. Raises AgentvError for a configuration that cannot judge them."""
-    answers = GivenAnswers(config, clock=clock)
-    answers.name_suite(next(iter(stored.suites), ""))
-    answers.fitted(())
+    tasks = AnswerTasks(config, clock=clock)
+    tasks.name_suite(next(iter(stored.suites), ""))
+    tasks.fitted(())
     if has_budget:
-        answers.check_budget()
-    return answers
+        tasks.check_budget()
+    return tasks
 
 
 def _note_output_not_appended(stored: StoredRun) -> None:
@@ -225,14 +225,14 @@ def _note_output_not_appended(stored: StoredRun) -> None:
         )
 
 
-def given_answers_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> GivenAnswers:
+def answer_tasks_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> AnswerTasks:
     """Return what makes tasks of a scored run's answers, by its current configuration; `only` selects evaluators.
 
     The current folder must be the run's working folder, from which relative paths start. Raises ConfigError
     for a run without a configuration file.
     """
     config = load_config(_score_options(stored, ContinueOptions(), None))
-    return _checked_answers(stored, replace(config, only=only or config.only, storage=None), make_clock())
+    return _checked_tasks(stored, replace(config, only=only or config.only, storage=None), make_clock())
 
 
 def _score_settings(stored: StoredRun) -> JsonObject:

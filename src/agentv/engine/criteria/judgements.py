@@ -5,7 +5,7 @@ from copy import copy
 
 from msgspec.structs import force_setattr, replace
 
-from agentv.engine.criteria.given_answers import GivenAnswers
+from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.planning.plan import AnswerWithInput
 from agentv.execution.user_code import DeadlineError, call_user_code
 from agentv.scoring.results.by_criterion import JudgedCriteria
@@ -19,7 +19,7 @@ STORE_TIMEOUT_S = 60.0
 
 
 def as_result(
-    answers: GivenAnswers,
+    tasks: AnswerTasks,
     judged: AnswerWithInput,
     by_criterion: JudgedCriteria,
     duration_ms: float,
@@ -33,9 +33,9 @@ def as_result(
         results=by_criterion.results,
         scored=by_criterion.score.scored,
         expected=by_criterion.score.expected,
-        timestamp=answers.clock(),
+        timestamp=tasks.clock(),
         input_snapshot=given,
-        evaluation_config_snapshot=answers.snapshot_for(judged.fitted),
+        evaluation_config_snapshot=tasks.snapshot_for(judged.fitted),
         agent_id=given.agent_id,
         session_id=given.session_id,
         metadata=metadata,

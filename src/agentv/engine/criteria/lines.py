@@ -122,7 +122,7 @@ class LogAnswers(Struct):
         self.mapped_fields.update(logged.mapped)
         self.notes_of_lines.update(dict.fromkeys(logged.notes))
         (given,) = self.cleaner.clean_all(logged.given)
-        self.answers.answers.fitted(given.criteria)  # before a trial is taken: the line may have to be corrected
+        self.answers.tasks.fitted(given.criteria)  # before a trial is taken: the line may have to be corrected
         source = source_of(origin.file, origin.line, origin.part)
         slot = self.answers.take_slot(given, self._target_of(given, line.file), source)
         if self.answers.is_piped_again(origin, slot, given.text):
@@ -142,7 +142,7 @@ class LogAnswers(Struct):
         if self.answers.is_piped_again(origin, slot):
             return None
         failure = Failure("config_error", message, stage="load")
-        suite = self.answers.answers.suite
+        suite = self.answers.tasks.suite
         return unread_row(self.run_id, self.answers.trials.take(slot), suite.dataset, origin, failure, now=self.clock())
 
     def why_no_rows(self) -> str:

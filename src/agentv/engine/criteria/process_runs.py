@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
-from agentv.engine.criteria.given_answers import GivenAnswers
+from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.inputs import suite_of_file
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.criteria.run_record import ScoredRun
@@ -49,17 +49,17 @@ class ProcessRun:
     one.
     """
 
-    def __init__(self, answers: GivenAnswers, *, name: str | None = None, path: str | None = None) -> None:
+    def __init__(self, tasks: AnswerTasks, *, name: str | None = None, path: str | None = None) -> None:
         self._lock = threading.Lock()
         self._started_at = time.monotonic()
         self._name = name
         self._path = path
-        self._answers = GivenAnswers(answers.config, clock=answers.clock)
+        self._tasks = AnswerTasks(tasks.config, clock=tasks.clock)
         if path is not None:
-            self._answers.name_suite(suite_of_file(Path(path)))
+            self._tasks.name_suite(suite_of_file(Path(path)))
         self._home = find_home(Path.cwd())
-        self._judging_digest = judging_digest(answers.snapshot)
-        self._recorded = RunAnswers(self._answers)
+        self._judging_digest = judging_digest(tasks.snapshot)
+        self._recorded = RunAnswers(self._tasks)
         self._recorder: StreamRecorder | None = None
         self._cases: CaseRunner | None = None
         self._lines = 0
@@ -82,7 +82,7 @@ class ProcessRun:
             origin = Origin(PYTHON, self._lines)
             source = source_of(origin.file, origin.line)
             slot = self._recorded.take_slot(given, given.target or given.agent_id or GIVEN_ANSWER, source)
-            task = self._recorded.task(given, slot, origin, now=self._answers.clock())
+            task = self._recorded.task(given, slot, origin, now=self._tasks.clock())
             recorder.row(cases.record(task, judged))
 
     def close(self) -> None:
@@ -111,17 +111,17 @@ class ProcessRun:
         if self._recorder is not None and self._cases is not None:
             return self._recorder, self._cases
         store, earlier, note = self._open_store()
-        gates = self._answers.config.stream_gates
+        gates = self._tasks.config.stream_gates
         scoped = None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
         options = RunOptions(judge_failures=_NO_LIMIT)
-        plan = stream_plan(self._answers.specs, scoped, home=self._home, options=options)
+        plan = stream_plan(self._tasks.specs, scoped, home=self._home, options=options)
         recorder = StreamRecorder(plan, store, [], StopSignal(), source=PythonSource(self._recorded))
         if note is not None:
             recorder.note(note)
         if earlier is not None:
             self._recorded.restore(earlier, files=None, on_row=self._count_stored_row(recorder))
-        store.begin(self._record(scoped).to_record(store.run_id, clock=self._answers.clock))
-        self._cases = self._answers.runner(self._answers.runtime(), sink=recorder, run_id=store.run_id)
+        store.begin(self._record(scoped).to_record(store.run_id, clock=self._tasks.clock))
+        self._cases = self._tasks.runner(self._tasks.runtime(), sink=recorder, run_id=store.run_id)
         self._recorder = recorder
         return recorder, self._cases
 
@@ -138,20 +138,20 @@ class ProcessRun:
         note = None
         if folder is not None:
             try:
-                store = reopen_store(folder, clock=self._answers.clock)
+                store = reopen_store(folder, clock=self._tasks.clock)
             except StorageError as error:  # another process writes it, or it cannot be read
                 note = f"run {folder.name} of the same name is not continued: {error}"
             else:
                 return store, StoredRun(folder), None
-        run_id = new_run_id(self._answers.clock, random.SystemRandom())
-        return RunFolder(runs_folder(self._home), run_id, clock=self._answers.clock), None, note
+        run_id = new_run_id(self._tasks.clock, random.SystemRandom())
+        return RunFolder(runs_folder(self._home), run_id, clock=self._tasks.clock), None, note
 
     def _record(self, gates: tuple[ScopedGate, ...] | None) -> ScoredRun:
         cwd = Path.cwd()
         return ScoredRun(
-            self._answers.suite.path,
+            self._tasks.suite.path,
             "",
-            self._answers.snapshot,
+            self._tasks.snapshot,
             home=self._home,
             folder=str(cwd),
             name=self._name,
@@ -168,9 +168,7 @@ class ProcessRun:
             with suppress(StorageError):
                 stored = StoredRun(folder)
                 is_same_suite = (
-                    stored.run.name == name
-                    and stored.has_given_answers
-                    and stored.suites == (self._answers.suite.path,)
+                    stored.run.name == name and stored.has_given_answers and stored.suites == (self._tasks.suite.path,)
                 )
                 if is_same_suite and judging_digest(_configuration(stored)) == self._judging_digest:
                     return folder
@@ -213,15 +211,15 @@ def _configuration(stored: StoredRun) -> JsonObject:
     return found if isinstance(found, Mapping) else {}
 
 
-def named_run(answers: GivenAnswers, *, name: str, path: str | None) -> ProcessRun:
+def named_run(tasks: AnswerTasks, *, name: str, path: str | None) -> ProcessRun:
     """Return the run of this process called `name`.
 
     Calls with an equal configuration, from the same file and in the same project, share one run.
     """
-    key = (os.getpid(), str(find_home(Path.cwd())), name, path, judging_digest(answers.snapshot))
+    key = (os.getpid(), str(find_home(Path.cwd())), name, path, judging_digest(tasks.snapshot))
     with _NAMED_LOCK:
         if key not in _NAMED_RUNS:
-            _NAMED_RUNS[key] = ProcessRun(answers, name=name, path=path)
+            _NAMED_RUNS[key] = ProcessRun(tasks, name=name, path=path)
         return _NAMED_RUNS[key]
 
 

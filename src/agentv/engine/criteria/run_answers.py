@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
-from agentv.engine.criteria.given_answers import GivenAnswers
+from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.inputs import answer_of_input, case_of_input, eval_id_of, target_of_file
 from agentv.engine.planning.plan import AnswerWithInput, CaseTask
 from agentv.execution.processes.line_stream import STDIN
@@ -73,7 +73,7 @@ class StoredLines(Struct):
 class RunAnswers(Struct):
     """The answers of one suite that a run records."""
 
-    answers: GivenAnswers
+    tasks: AnswerTasks
     trials: Trials = field(default_factory=Trials)
     targets: dict[str, None] = field(default_factory=dict)
     cases: DigestSet = field(default_factory=DigestSet)
@@ -98,26 +98,26 @@ class RunAnswers(Struct):
         `source` is the place of its line, such as `log.jsonl:2`.
         """
         if not self.are_recorded:
-            return ResultKey(self.answers.suite.path, source, target)
+            return ResultKey(self.tasks.suite.path, source, target)
         if source in self.unjudged:
             return self.unjudged[source].slot
         self.targets[target] = None
-        return self.trials.take(ResultKey(self.answers.suite.path, eval_id_of(given, source), target))
+        return self.trials.take(ResultKey(self.tasks.suite.path, eval_id_of(given, source), target))
 
     def unread_slot(self, origin: Origin) -> ResultKey:
         """Return the result key of a line that could not be read: its case is named by file and line."""
         source = source_of(origin.file, origin.line, origin.part)
-        return ResultKey(self.answers.suite.path, source, target_of_file(origin.file))
+        return ResultKey(self.tasks.suite.path, source, target_of_file(origin.file))
 
     def task(
         self, given: EvaluationInput, slot: ResultKey, origin: Origin, *, now: datetime, repaired: bool = False
     ) -> CaseTask:
         """Return the task to judge an answer, with its stored answer if it has one. Raises EvalFileError."""
-        fitted = self.answers.fitted(given.criteria)
+        fitted = self.tasks.fitted(given.criteria)
         case = case_of_input(given, slot.eval_id, Location(origin.file, origin.line))
         if not self.are_recorded:
             unrecorded = answer_of_input(given, slot, "", origin, now=now, is_first=True)
-            return self.answers.task(AnswerWithInput(unrecorded, input=given, fitted=fitted), case)
+            return self.tasks.task(AnswerWithInput(unrecorded, input=given, fitted=fitted), case)
         keys = keys_of(case, fitted.criteria)
         is_first = self.cases.add(f"{slot.suite}\0{slot.eval_id}")
         answer = self._take_unjudged(slot, origin)
@@ -125,7 +125,7 @@ class RunAnswers(Struct):
             key = answer_key(keys.question, _target_key(slot.target), slot.trial)
             new = answer_of_input(given, slot, key, origin, now=now, is_first=is_first)
             answer = replace(new, repaired=True) if repaired else new
-        return self.answers.task(AnswerWithInput(answer, input=given, fitted=fitted, keys=keys), case)
+        return self.tasks.task(AnswerWithInput(answer, input=given, fitted=fitted, keys=keys), case)
 
     def _take_unjudged(self, slot: ResultKey, origin: Origin) -> Answer | None:
         """Return the stored answer without a row, and forget it."""

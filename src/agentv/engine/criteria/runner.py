@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.fingerprints import put_bounded
 from agentv.engine.calling.given_answer import DEFAULT_CASE_ID, GIVEN_ANSWER
+from agentv.engine.criteria.answer_tasks import MAX_FITS, AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.given_answers import MAX_FITS, GivenAnswers
 from agentv.engine.criteria.judgements import as_result, save_judgement, snapshot_of
 from agentv.engine.planning.plan import AnswerWithInput
 from agentv.engine.running.case import CaseRunner
@@ -57,7 +57,7 @@ class EvaluationRunner:
 
     def __init__(self, config: EvaluationRunConfig | Mapping[str, Any], *, clock: Clock | None = None) -> None:
         self.config = as_config(config)
-        self.answers = GivenAnswers(self.config, clock=clock or make_clock())
+        self.tasks = AnswerTasks(self.config, clock=clock or make_clock())
         self._opened: CaseRunner | None = None
         self._closed: dict[int, CaseRunner] = {}
         """The evaluators that need nothing open, made once for all answers, by the id of their plan."""
@@ -80,7 +80,7 @@ class EvaluationRunner:
 
     def check(self, criteria: Sequence[EvaluationCriteria] = ()) -> None:
         """Raise EvalFileError with all problems of the configuration for these criteria."""
-        self.answers.fitted(criteria)
+        self.tasks.fitted(criteria)
 
     def warm(self) -> None:
         """Create the judge and the evaluators of an open runner now, so that the first answer does not wait for them.
@@ -89,12 +89,12 @@ class EvaluationRunner:
         """
         if self._opened is not None:
             stored = self._stored(EvaluationInput(""))
-            self._opened.open_given(self.answers.task(stored, _NOT_RECORDED), stored).warm()
+            self._opened.open_given(self.tasks.task(stored, _NOT_RECORDED), stored).warm()
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings of the configuration, which can be run nevertheless."""
-        return self.answers.plan.warnings
+        return self.tasks.plan.warnings
 
     async def run(self, given: EvaluationInput | Mapping[str, Any]) -> AggregatedEvaluationResult:
         """Return the judgement of one answer, saved by the configuration's storage. `given` may be a dict.
@@ -113,19 +113,19 @@ class EvaluationRunner:
         judged = await self._judged(stored)
         duration_ms = (time.perf_counter() - started) * 1000
         kept = replace(stored, input=snapshot)
-        result = as_result(self.answers, kept, judged, duration_ms, metadata=metadata)
-        return await save_judgement(self.answers.plan.stores, result), judged
+        result = as_result(self.tasks, kept, judged, duration_ms, metadata=metadata)
+        return await save_judgement(self.tasks.plan.stores, result), judged
 
     def _stored(self, given: EvaluationInput) -> AnswerWithInput:
         """Return an input as an answer that no run records."""
-        now = self.answers.clock()
-        slot = ResultKey(self.answers.suite.path, given.id or DEFAULT_CASE_ID, given.target or GIVEN_ANSWER)
+        now = self.tasks.clock()
+        slot = ResultKey(self.tasks.suite.path, given.id or DEFAULT_CASE_ID, given.target or GIVEN_ANSWER)
         answer = Answer(slot=slot, answer_key="", text=given.text, started_at=now, ended_at=now, duration_ms=None)
-        return AnswerWithInput(answer, input=given, fitted=self.answers.fitted(given.criteria))
+        return AnswerWithInput(answer, input=given, fitted=self.tasks.fitted(given.criteria))
 
     async def _judged(self, stored: AnswerWithInput) -> JudgedCriteria:
         cases = self._opened or self._closed.get(id(stored.fitted))
-        task = self.answers.task(stored, _NOT_RECORDED)
+        task = self.tasks.task(stored, _NOT_RECORDED)
         if cases is not None:
             return await cases.open_given(task, stored).judge()
         cases = self._make_cases()
@@ -137,7 +137,7 @@ class EvaluationRunner:
         return judged
 
     def _make_cases(self) -> CaseRunner:
-        return self.answers.runner(self.answers.runtime(), sink=Unrecorded())
+        return self.tasks.runner(self.tasks.runtime(), sink=Unrecorded())
 
 
 _NOT_RECORDED = EvalCase(DEFAULT_CASE_ID)

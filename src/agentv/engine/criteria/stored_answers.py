@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from agentv.engine.criteria.given_answers import GivenAnswers
+from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.inputs import case_of_input, input_of
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.planning.plan import AnswerWithInput, CaseTask
@@ -28,9 +28,9 @@ from agentv.types.records.result import CaseResult
 class StoredInputs:
     """The inputs of a scored run by row. Raises StorageError for a line that cannot be read."""
 
-    def __init__(self, run: StoredRun, answers: GivenAnswers) -> None:
+    def __init__(self, run: StoredRun, tasks: AnswerTasks) -> None:
         self.rows, self._cases = StoredRows(run), StoredCases(run)
-        self._answers = answers
+        self._tasks = tasks
 
     def find(self, row: CaseResult) -> tuple[EvaluationInput, Answer] | None:
         """Return the input and the answer of a row, None if it has no answer."""
@@ -39,11 +39,11 @@ class StoredInputs:
 
     def task(self, row: CaseResult, given: EvaluationInput, answer: Answer) -> CaseTask:
         """Return the task to judge an answer again, as the next generation of its row. Raises EvalFileError."""
-        fitted = self._answers.fitted(given.criteria)
+        fitted = self._tasks.fitted(given.criteria)
         case = case_of_input(given, row.eval_id, Location(row.file, row.line))
         keys = keys_of(case, fitted.criteria)
         stored = AnswerWithInput(answer, row, input=given, fitted=fitted, keys=keys)
-        return self._answers.task(stored, case, generation=self.rows.next_generation(row.slot, row))
+        return self._tasks.task(stored, case, generation=self.rows.next_generation(row.slot, row))
 
     def close(self) -> None:
         """Close the files."""
@@ -60,10 +60,10 @@ def _keys_of_scores(task: CaseTask, cases: CaseRunner) -> dict[str, str]:
     return score_keys(stored.answer.answer_key, stored.keys.expectation, digests)
 
 
-def find_given_setups(answers: GivenAnswers, run: StoredRun, rows: Iterable[CaseResult], name: str) -> JudgeSetups:
+def find_given_setups(tasks: AnswerTasks, run: StoredRun, rows: Iterable[CaseResult], name: str) -> JudgeSetups:
     """Return the setups of evaluator `name` in this configuration that judged the rows, found by their score keys."""
-    inputs, setups, other = StoredInputs(run, answers), set[str](), 0
-    cases = answers.runner(answers.runtime(), sink=Unrecorded())
+    inputs, setups, other = StoredInputs(run, tasks), set[str](), 0
+    cases = tasks.runner(tasks.runtime(), sink=Unrecorded())
     try:
         for row in rows:
             found = inputs.find(row)
@@ -73,7 +73,7 @@ def find_given_setups(answers: GivenAnswers, run: StoredRun, rows: Iterable[Case
             task = inputs.task(row, *found)
             key = _keys_of_scores(task, cases).get(name)
             if key is not None and row.score_keys.get(name) == key:
-                fitted = answers.fitted(found[0].criteria)
+                fitted = tasks.fitted(found[0].criteria)
                 setups.add(cases.given_session(task).evaluators(fitted).setup_digests[name])
             else:
                 other += 1
@@ -83,7 +83,7 @@ def find_given_setups(answers: GivenAnswers, run: StoredRun, rows: Iterable[Case
 
 
 async def judge_repeatedly(
-    answers: GivenAnswers,
+    tasks: AnswerTasks,
     run: StoredRun,
     chosen: Collection[ResultKey],
     *,
@@ -96,11 +96,11 @@ async def judge_repeatedly(
 
     A row has `trial * repeats + repeat` as its trial. No answer is judged after `budget_usd` is spent, or after `stop`.
     """
-    inputs, rows, keys = StoredInputs(run, answers), list[CaseResult](), set[ResultKey]()
+    inputs, rows, keys = StoredInputs(run, tasks), list[CaseResult](), set[ResultKey]()
     spent_usd = 0.0
     try:
-        async with answers.runtime() as runtime:
-            cases = answers.runner(runtime, sink=Unrecorded(), run_id=run.run_id)
+        async with tasks.runtime() as runtime:
+            cases = tasks.runner(runtime, sink=Unrecorded(), run_id=run.run_id)
             for row in run.results():
                 found = inputs.find(row) if row.slot in chosen else None
                 if found is None:
@@ -145,7 +145,7 @@ class StoredAnswers:
         self.read = 0
         self.is_over = False
         self.repeats_cases = answers.repeats_cases
-        self._inputs = StoredInputs(run, answers.answers)
+        self._inputs = StoredInputs(run, answers.tasks)
         self._cases = cases
         self._on_unchanged = on_unchanged
         self._is_chosen = is_chosen

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Budget
-from agentv.engine.criteria.given_answers import GivenAnswers
+from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.judgements import as_result, save_judgement
 from agentv.engine.criteria.stream_recorder import AnswerSource, StreamRecorder
 from agentv.engine.planning.plan import AnswerWithInput, CaseTask
@@ -55,7 +55,7 @@ class JudgementOutput(Protocol):
 class AnswerStream(Struct, frozen=True):
     """The judging of a source's answers, recorded by `recorder`."""
 
-    answers: GivenAnswers
+    tasks: AnswerTasks
     recorder: StreamRecorder
     output: JudgementOutput | None = None
     on_row: Callable[[], None] = lambda: None
@@ -76,14 +76,14 @@ class AnswerStream(Struct, frozen=True):
         budget = None if budget_usd is None else Budget(budget_usd, recorder.stop_for_budget)
 
         async def work() -> None:
-            async with self.answers.runtime(budget=budget) as runtime:
-                if self.answers.plan.judge is not None:
-                    runtime.provider(self.answers.plan.judge)  # one that cannot be created fails before the first line
-                cases = self.answers.runner(runtime, sink=recorder, run_id=run_id)
+            async with self.tasks.runtime(budget=budget) as runtime:
+                if self.tasks.plan.judge is not None:
+                    runtime.provider(self.tasks.plan.judge)  # one that cannot be created fails before the first line
+                cases = self.tasks.runner(runtime, sink=recorder, run_id=run_id)
                 recorder.source = source = make_source(cases)
                 await self._judge(source, cases, workers=workers)
 
-        return await record_run(recorder, work, clock=self.answers.clock)
+        return await record_run(recorder, work, clock=self.tasks.clock)
 
     async def _judge(self, source: StreamSource, cases: CaseRunner, *, workers: int) -> None:
         """Judge every answer until the source ends or the stream is stopped; answers in flight are finished."""
@@ -130,12 +130,12 @@ class AnswerStream(Struct, frozen=True):
         """Save a judgement in the stores of the configuration and in the output, before its row is recorded."""
         for warning in by_criterion.warnings:
             self.recorder.note(warning)
-        stores = self.answers.plan.stores
+        stores = self.tasks.plan.stores
         if not stores and self.output is None:
             return
-        metadata = deep_copy(self.answers.config.metadata)
+        metadata = deep_copy(self.tasks.config.metadata)
         result = await save_judgement(
-            stores, as_result(self.answers, judged, by_criterion, duration_ms, metadata=metadata)
+            stores, as_result(self.tasks, judged, by_criterion, duration_ms, metadata=metadata)
         )
         self.recorder.count_judgement(result)
         if self.output is not None:

@@ -36,7 +36,7 @@ PYTHON_SUITE = "run_evaluation"
 MAX_FITS = 64
 
 
-class GivenAnswers:
+class AnswerTasks:
     """Makes the tasks of given answers by one configuration, which is read and checked once."""
 
     def __init__(self, config: EvaluationRunConfig, *, clock: Clock) -> None:
