@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.runner import EvaluationRunner, Judgement, as_config, as_input
+from agentv.engine.criteria.runner import EvaluationRunner, as_config, as_input
 from agentv.engine.planning.given import GivenArguments, GivenEvaluator, JudgeLike, Source, TargetLike, load_given
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.planning.planning import make_plan
@@ -31,6 +31,7 @@ from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
 from agentv.loading.targets import targets
 from agentv.registry import Specs
+from agentv.scoring.results.by_criterion import JudgedCriteria
 from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
 from agentv.types.cases import EvalSuite
 from agentv.types.errors import ConfigError, StorageError
@@ -211,13 +212,13 @@ async def run_evaluation(
         raise ConfigError(
             "store='runs' needs a `name`, or an EvaluationRunConfig that is reused for all answers of the run"
         )
-    judged = await _runner_of(settings).judge(given)
+    result, judged = await _runner_of(settings).judge(given)
     try:
-        await asyncio.to_thread(_save, judged, settings, name)
+        await asyncio.to_thread(_save, settings, name, result.input_snapshot, judged)
     except StorageError as error:
         failed = EvaluationRunError("runs", f"the result was not saved: {error}", "store_error")
-        return replace(judged.result, run_errors=(*judged.result.run_errors, failed))
-    return judged.result
+        return replace(result, run_errors=(*result.run_errors, failed))
+    return result
 
 
 def run_evaluation_sync(
@@ -243,9 +244,9 @@ _USES: WeakKeyDictionary[EvaluationRunConfig, _ConfigUse] = WeakKeyDictionary()
 _USES_LOCK = ProcessLock()
 
 
-def _save(judged: Judgement, config: EvaluationRunConfig, name: str | None) -> None:
+def _save(config: EvaluationRunConfig, name: str | None, given: EvaluationInput, judged: JudgedCriteria) -> None:
     """Store a judgement in the run of a configuration, which must exist until it is stored. Raises StorageError."""
-    _run_of(config, name).add(judged)
+    _run_of(config, name).add(given, judged)
 
 
 def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
@@ -256,15 +257,15 @@ def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
     """
     from agentv.engine.criteria.process_runs import ProcessRun, named_run  # noqa: PLC0415 - only for stored judgements
 
-    runner = _runner_of(config)
+    tasks = _runner_of(config).tasks
     key = os.getpid(), name
     with _USES_LOCK:
         runs = _USES[config].runs
         if key not in runs:
             if name is not None:
-                runs[key] = named_run(runner, name=name, path=config.path)
+                runs[key] = named_run(tasks, name=name, path=config.path)
             else:
-                runs[key] = ProcessRun(runner, path=config.path)
+                runs[key] = ProcessRun(tasks, path=config.path)
                 finalize(config, runs[key].close).atexit = False  # the run itself ends with the process
         return runs[key]
 
