@@ -20,9 +20,9 @@ from agentv.cli.main import EXIT_INTERRUPTED
 from agentv.cli.options import OutputOptions, run_option, take_output_options, with_output_options
 from agentv.cli.synonyms import our_option
 from agentv.cli.terminal import own_stdout
-from agentv.engine.planning.provenance import begin_git_state
+from agentv.engine.planning.provenance import GitState, begin_git_state
 from agentv.engine.running.early_import import import_in_background
-from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
+from agentv.loading.files.places import find_eval_files, find_home, find_repository_root, skipped_lines
 from agentv.types.errors import ConfigError
 from agentv.types.run_options import RunOptions, make_options, run_options
 
@@ -69,16 +69,11 @@ def run_paths(
         paths = _paths_to_run(paths, cwd)
         files = find_eval_files(paths, cwd=cwd)
         with ExitStack() as background:
-            git = None
-            if dry_run is None and files:
-                git = begin_git_state(str(find_repository_root(files[0])))
-                background.enter_context(exit_on_interrupt())
-                background.callback(import_in_background(files[0].parent, options, cwd=cwd).join)
+            git = _begin_slow_work(files[0], options, cwd, background) if dry_run is None and files else None
 
             from agentv.engine.planning.inputs import load_inputs, project_options, unchecked_plugin_warnings
             from agentv.engine.planning.planning import make_plan
             from agentv.engine.planning.team_store import named_quota, named_store, recorded_name, secrets_of_store
-            from agentv.loading.files.places import skipped_lines
 
             options = make_options(given, project_options((file.parent for file in files), given))
             store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
@@ -87,11 +82,11 @@ def run_paths(
             # A dry run executes no code of the project, unless it has a pilot, which runs cases.
             can_import = dry_run is None or dry_run.pilot is not None
             inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=can_import)
-            home = find_home(cwd)
+            home = str(find_home(cwd))
             skipped = skipped_lines(paths, cwd=cwd, found=files)
 
             def plan_with(options: RunOptions) -> "RunPlan":
-                plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
+                plan = make_plan(inputs.suites, options, specs=inputs.specs, home=home, project_gates=inputs.gates)
                 return replace(
                     plan,
                     paths=tuple(paths),
@@ -116,6 +111,14 @@ def run_paths(
             lambda clock: (make_store(plan, clock=clock, store_url=store_url), None),
             quota=open_quota(chosen_quota, plan),
         )
+
+
+def _begin_slow_work(file: Path, options: RunOptions, cwd: Path, background: ExitStack) -> Callable[[], GitState]:
+    """Begin to import providers and to read the state of git, which is returned; `background` waits for the imports."""
+    git = begin_git_state(str(find_repository_root(file)))
+    background.enter_context(exit_on_interrupt())
+    background.callback(import_in_background(file.parent, options, cwd=cwd).join)
+    return git
 
 
 def _paths_to_run(paths: Sequence[str], cwd: Path) -> Sequence[str]:

@@ -516,11 +516,9 @@ def read_suite(
     if has_errors and (other := _foreign_file_problem(path)) is not None:
         return ParsedSuite(None, (other,))
     if suite is not None:
-        is_stream = path.suffix == ".jsonl" and not has_errors
-        sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
-        suite = replace(suite, inline_targets=inline_targets)
+        sha256 = sha256_of(path) if path.suffix == ".jsonl" and not has_errors else hashlib.sha256(data).hexdigest()
+        suite = replace(suite, inline_targets=inline_targets, files=_files_beside(path, cases, case_scope, importer))
         suite = _with_project(_with_origin(suite, case_scope, importer, variable_names), sha256, finder, project)
-        suite = replace(suite, files=_files_beside(path, cases, case_scope, importer))
     return ParsedSuite(
         suite,
         tuple(warned_once(found)),
