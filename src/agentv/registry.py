@@ -90,6 +90,9 @@ class Spec(Struct, frozen=True):
     quota cannot be used."""
     password_variable: str | None = None
     """Stores only: the environment variable that may hold the password of a URL without one."""
+    document: Reference | None = None
+    """Reports only: `document(documents)` returns documents as text, so that commands such as `agentv compare` have
+    this format, too."""
 
     def load_factory(self) -> Callable[..., Any]:
         """Return the factory.

@@ -1,9 +1,11 @@
 """A run as one self-contained HTML file, which makes no requests and is readable without scripts."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from importlib import resources
 
-from agentv.reports.html.parts import asset, page_head, row_element, scrolled_table
+from agentv.reports.document.html import page
+from agentv.reports.html.parts import row_element, scrolled_table
 from agentv.reports.run.chosen_rows import WORST_FIRST, ChosenRows, choose_rows
 from agentv.reports.run.end_table import group_table_rows
 from agentv.reports.run.figures import (
@@ -34,7 +36,7 @@ from agentv.reports.run.side_by_side import CaseAnswers, cases_of, reason_of
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.amounts import count_text, took_text
 from agentv.reports.text.long_texts import shortened
-from agentv.reports.text.markup import Html, element, join, verbatim
+from agentv.reports.text.markup import Html, element, join
 from agentv.reports.text.signs import STATES_OF_GATES, UNICODE
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import row_state
@@ -299,30 +301,27 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
     record = tools.record(report)
     chosen = choose_rows(tools.rows(report), max_rows=MAX_ROWS)
     rows = element("div", *_rows(report, tools, chosen), id="rows", class_=_column_class(report))
-    body = element(
-        "body",
-        element(
-            "main",
-            verdict_band(report, record),
-            *(gate_section(gate, report) for gate in report.verdict.gates_with_cases),
-            target_table(report.targets) if report.targets else None,
-            matrix_section(report.matrix),
-            corrected_section(report),
-            baseline_section(report.baseline),
-            histogram(report.histogram),
-            evaluator_table(report),
-            group_section(report),
-            _list("Flaky cases", report.flaky),
-            _list("Notes", report.notes),
-            None if report.matrix is None else side_by_side_section(chosen, report.matrix, report.run_id),
-            element(
-                "section", element("h2", "Results"), _left_out_note(report, chosen), _controls(report, chosen), rows
-            ),
-        ),
-        verbatim("script", asset("report.js")),
+    parts = (
+        verdict_band(report, record),
+        *(gate_section(gate, report) for gate in report.verdict.gates_with_cases),
+        target_table(report.targets) if report.targets else None,
+        matrix_section(report.matrix),
+        corrected_section(report),
+        baseline_section(report.baseline),
+        histogram(report.histogram),
+        evaluator_table(report),
+        group_section(report),
+        _list("Flaky cases", report.flaky),
+        _list("Notes", report.notes),
+        None if report.matrix is None else side_by_side_section(chosen, report.matrix, report.run_id),
+        element("section", element("h2", "Results"), _left_out_note(report, chosen), _controls(report, chosen), rows),
     )
-    head = page_head(_title(report, record), style=asset("report.css"), script=asset("report.js"))
-    return f"<!doctype html>\n{element('html', head, body, lang='en').markup}\n"
+    return page(_title(report, record), parts, script=_script())
+
+
+@cache
+def _script() -> str:
+    return resources.files("agentv.reports.html").joinpath("report.js").read_text("utf-8")
 
 
 def _title(report: RunReport, record: RunRecord | None) -> str:

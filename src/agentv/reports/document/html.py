@@ -1,0 +1,205 @@
+"""Documents as one self-contained page, which makes no requests and needs no script."""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import resources
+
+from agentv.reports.document.blocks import (
+    Bars,
+    Block,
+    Cell,
+    Changes,
+    Details,
+    Document,
+    Facts,
+    Item,
+    Items,
+    Lines,
+    Names,
+    Section,
+    Sentence,
+    Table,
+    Tone,
+    Value,
+    Verdict,
+    plain,
+)
+from agentv.reports.document.renderer import Renderer
+from agentv.reports.text.markup import Html, element, join, verbatim
+from agentv.reports.text.printable import one_line
+from agentv.reports.text.signs import UNICODE, sparkline
+
+_TONES_BY_WEIGHT: tuple[Tone, ...] = ("bad", "unsure", "good", "neutral")
+
+
+def documents_html(documents: Sequence[Document]) -> str:
+    """Return all documents as one page."""
+    shown = [element("article", *HtmlRenderer().document(each)) for each in documents]
+    first = documents[0] if documents else Document("nothing to show", ())
+    title = dict.fromkeys((plain(first.headline), plain(first.title), "agentv"))
+    return page(" · ".join(title), shown or [element("p", "There is nothing to show.")])
+
+
+def page(title: str, parts: Sequence[Html | None], *, script: str | None = None) -> str:
+    """Return a page. Its policy allows its own style and script and nothing else."""
+    ending = None if script is None else verbatim("script", script)
+    body = element("body", element("main", *parts), ending)
+    return f"<!doctype html>\n{element('html', _head(title, _style(), script), body, lang='en').markup}\n"
+
+
+@cache
+def _style() -> str:
+    return resources.files("agentv.reports.document").joinpath("report.css").read_text("utf-8")
+
+
+def _head(title: str, style: str, script: str | None) -> Html:
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("link", rel="icon", href="data:,"),
+        element("title", title),
+        verbatim("style", style),
+    )
+
+
+def _policy(style: str, script: str | None) -> str:
+    allowed = "'none'" if script is None else f"'{_digest(script)}'"
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src {allowed}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _band(document: Document) -> Html:
+    """Return the header: the headline, then the other sentences of all verdicts."""
+    sentences = [each for verdict in document.verdicts for each in verdict.sentences]
+    headline, title = plain(document.headline), plain(document.title)
+    others = [each for each in sentences if plain(each.text) != headline]
+    tone = min((each.tone for each in sentences), key=_TONES_BY_WEIGHT.index, default="neutral")
+    return element(
+        "header",
+        element("p", "agentv" if title == headline else f"agentv · {title}", class_="eyebrow"),
+        element("h1", headline, dir="auto"),
+        element("ul", *(_sentence(each, "li") for each in others), class_="gates") if others else None,
+        class_=f"verdict {tone}",
+    )
+
+
+def _sentence(sentence: Sentence, tag: str) -> Html:
+    return element(tag, plain(sentence.text), class_=sentence.tone, dir="auto")
+
+
+class HtmlRenderer(Renderer[Html]):
+    """Makes elements of a document. `level` is that of the headings of sections."""
+
+    def __init__(self, level: int = 2) -> None:
+        self._level = level
+
+    def document(self, document: Document) -> Iterator[Html]:
+        """Yield the band with the verdicts, then the other blocks."""
+        yield _band(document)
+        for block in document.body:
+            yield from self.block(block)
+
+    def verdict(self, verdict: Verdict) -> Iterator[Html]:
+        """Yield the sentences in their colours."""
+        yield from (_sentence(each, "p") for each in verdict.sentences)
+
+    def facts(self, facts: Facts) -> Iterator[Html]:
+        """Yield the facts as a list of definitions."""
+        pairs = (element("div", element("dt", name), element("dd", plain(text))) for name, text in facts.facts)
+        yield element("dl", *pairs, class_="facts")
+
+    def lines(self, lines: Lines) -> Iterator[Html]:
+        """Yield a paragraph for each sentence."""
+        yield from (element("p", plain(line), dir="auto") for line in lines.lines if line)
+
+    def table(self, table: Table) -> Iterator[Html]:
+        """Yield the table in a box that scrolls horizontally, with row headers."""
+        head = element("tr", *(element("th", plain(text), scope="col") for text in table.heads))
+        body = [
+            element("tr", element("th", _cell(first), scope="row"), *(element("td", _cell(cell)) for cell in cells))
+            for first, *cells in table.rows
+        ]
+        shown = element("table", element("thead", head), element("tbody", *body))
+        if body:
+            yield element("div", shown, class_="scroll", tabindex="0")
+
+    def items(self, items: Items) -> Iterator[Html]:
+        """Yield each item with its comments, then the number of those that are left out."""
+        yield from map(_item, items.items)
+        if items.more:
+            yield element("p", plain(items.more))
+
+    def names(self, names: Names) -> Iterator[Html]:
+        """Yield the heading and the names as a paragraph."""
+        left_out = names.total - len(names.names)
+        more = f" and {left_out:,} more" if left_out else ""
+        yield element("p", f"{names.heading}: {names.total:,}: {', '.join(names.names)}{more}", dir="auto")
+
+    def changes(self, changes: Changes) -> Iterator[Html]:
+        """Yield the settings as a table."""
+        rows = tuple((each.name, _setting(each.before), _setting(each.after)) for each in changes.changes)
+        yield from self.table(Table(("", "before", "after"), rows))
+
+    def bars(self, bars: Bars) -> Iterator[Html]:
+        """Yield the bars as text."""
+        yield element("p", sparkline(bars.values, UNICODE))
+
+    def section(self, section: Section) -> Iterator[Html]:
+        """Yield a section with the title and the blocks."""
+        title = element(f"h{self._level}", plain(section.title)) if section.title else None
+        yield element("section", title, *self._inside(section.blocks))
+
+    def details(self, details: Details) -> Iterator[Html]:
+        """Yield the blocks, collapsed."""
+        yield element("details", element("summary", plain(details.summary)), *self._inside(details.blocks))
+
+    def _inside(self, blocks: Sequence[Block]) -> Iterator[Html]:
+        inner = HtmlRenderer(self._level + 1)
+        return (part for each in blocks for part in inner.block(each))
+
+
+def _setting(value: str | None) -> str:
+    return "none" if value is None else one_line(value)
+
+
+def _item(item: Item) -> Html:
+    mark = element("span", UNICODE.marks[item.mark], class_=f"badge {item.mark}") if item.mark else None
+    facts = element("small", f" {', '.join(item.facts)}") if item.facts else None
+    comments = [
+        element("dd", element("small", f"{name}: ") if name else None, text, dir="auto") for name, text in item.comments
+    ]
+    return element(
+        "dl", element("dt", mark, f" {plain(item.head)}" if mark else plain(item.head), facts, dir="auto"), *comments
+    )
+
+
+def _cell(cell: Cell) -> Html | str:
+    if not isinstance(cell, Value):
+        return plain(cell)
+    text = element("b" if cell.is_best else "span", plain(cell.text))
+    return join((text, _share_bar(cell.share), *(element("small", each) for each in cell.details)))
+
+
+def _share_bar(share: float | None) -> Html | None:
+    """Return a thin bar filled up to a share.
+
+    It is drawn without style attributes, which the page's Content-Security-Policy forbids.
+    """
+    if share is None:
+        return None
+    filled = element("rect", width=f"{100 * share:.2f}", height="4", class_="filled")
+    empty = element("rect", width="100", height="4", class_="empty")
+    return element(
+        "svg", empty, filled, viewBox="0 0 100 4", preserveAspectRatio="none", class_="share", aria_hidden="true"
+    )
