@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import click
 from msgspec import Struct, field
 
-from agentv.reports import STDOUT
+from agentv.reports import STDOUT, names_of
 
 _SECONDS_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 _SPAN_PATTERN = re.compile(r"(\d+(?:\.\d+)?) *([smhdw])")
@@ -39,7 +39,7 @@ _OUTPUT_OPTIONS = (
         multiple=True,
         metavar="FILE",
         help="Also write a report; repeatable. The suffix selects the format "
-        "(.html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml, .json). Use - to print JSON Lines.",
+        f"(.{', .'.join(names_of())}). Use - to print JSON Lines.",
     ),
     click.option(
         "--include-trace", is_flag=True, help="Include traces and output messages in .jsonl and .yaml reports."

@@ -5,7 +5,7 @@ The registry of export formats imports the module of a format when the format is
 
 from agentv.registry import Registry, Spec, make_registry
 
-__all__ = ["COMPARISONS", "REPORTS", "STDOUT", "document_formats", "format_named"]
+__all__ = ["COMPARISONS", "REPORTS", "STDOUT", "document_formats", "format_named", "names_of"]
 
 STDOUT = "-"
 """The value of `-o` for standard output."""
@@ -20,7 +20,7 @@ def _spec(
         settings="agentv.reports.run.formats:NoSettings",
         factory=f"agentv.reports.{module}:{factory}",
         aliases=aliases,
-        document=None if document is None else f"agentv.reports.document.{document}",
+        document=None if document is None else f"agentv.reports.{document}",
     )
 
 
@@ -35,7 +35,7 @@ REPORTS: Registry = make_registry(
             "a page with the verdict, tables and all results",
             "make_html",
             module="html.page",
-            document="html:documents_html",
+            document="document.html:documents_html",
         ),
         _spec(
             "md",
@@ -43,7 +43,7 @@ REPORTS: Registry = make_registry(
             "make_markdown",
             "markdown",
             module="run.markdown",
-            document="markdown:documents_markdown",
+            document="document.markdown:documents_markdown",
         ),
         _spec("junit.xml", "JUnit XML with a testcase for each result", "make_junit", "xml", module="run.junit"),
         _spec("sarif", "a SARIF log of the results that did not pass", "make_sarif", "sarif.json", module="run.sarif"),
@@ -68,6 +68,11 @@ For people, it has those of documents.
 def document_formats(formats: Registry = REPORTS) -> tuple[Spec, ...]:
     """Return the formats in which documents can be written."""
     return tuple(each for each in formats if each.document is not None)
+
+
+def names_of(formats: Registry = REPORTS) -> tuple[str, ...]:
+    """Return the names of formats, which are also the suffixes of their files, in the order of the registry."""
+    return tuple(each.name for each in formats)
 
 
 def format_named(file_name: str, formats: Registry) -> Spec | None:

@@ -4,11 +4,15 @@ A text is a `Phrase`. Words of agentv are plain strings; text from files, models
 Markdown puts into code. Each renderer escapes both, so a wrong choice changes the look and not the safety.
 """
 
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from agentv.types.results import RowState
+
+INTERVAL = "95 % CI"
+BEST_MARK = "*"
 
 Tone: TypeAlias = Literal["good", "unsure", "bad", "neutral"]
 
@@ -52,9 +56,10 @@ class Lines(Struct, frozen=True):
 
 
 class Value(Struct, frozen=True):
-    """A number in a table, with smaller texts such as its interval. `share` is drawn as a bar where there is room."""
+    """A number in a table, with its 95 % interval and further texts. `share` is drawn as a bar where there is room."""
 
     text: Phrase
+    interval: str = ""
     details: tuple[str, ...] = ()
     share: float | None = None
     is_best: bool = False
@@ -66,15 +71,33 @@ Cell: TypeAlias = Phrase | Value
 class Table(Struct, frozen=True):
     """A table. The first cell of a row is its name; the others are aligned on the right."""
 
-    heads: tuple[Phrase, ...]
+    heads: tuple[Cell, ...]
     rows: tuple[tuple[Cell, ...], ...]
+
+    def with_intervals(self) -> "Table":
+        """Return the table with a column for the intervals of each column that has any."""
+        columns = [index for index in range(len(self.heads)) if any(_interval(row[index]) for row in self.rows)]
+
+        def widened(cells: tuple[Cell, ...], intervals: tuple[str, ...]) -> Iterator[Cell]:
+            for index, cell in enumerate(cells):
+                yield cell
+                if index in columns:
+                    yield intervals[index]
+
+        heads = tuple(widened(self.heads, (INTERVAL,) * len(self.heads)))
+        rows = tuple(tuple(widened(row, tuple(map(_interval, row)))) for row in self.rows)
+        return Table(heads, rows)
+
+
+def _interval(cell: Cell) -> str:
+    return cell.interval if isinstance(cell, Value) else ""
 
 
 class Item(Struct, frozen=True):
     """An item with facts behind its head, and comments below: pairs of a name, which may be empty, and a text."""
 
     head: Phrase
-    facts: tuple[str, ...] = ()
+    facts: tuple[Phrase, ...] = ()
     mark: RowState | None = None
     comments: tuple[tuple[str, str], ...] = ()
 
@@ -115,6 +138,17 @@ class Bars(Struct, frozen=True):
     marks: str = ""
 
 
+class Histogram(Struct, frozen=True):
+    """The numbers of scores in bins of equal width, from 0 to 1."""
+
+    bins: tuple[int, ...]
+
+    @property
+    def scale(self) -> str:
+        """The number of scores in the largest bin."""
+        return f"largest bin: {max(self.bins):,} of {sum(self.bins):,}"
+
+
 class Section(Struct, frozen=True):
     """Blocks under a title, which may be empty. On a terminal no empty line is between them."""
 
@@ -130,7 +164,7 @@ class Details(Struct, frozen=True):
     command: str
 
 
-Block: TypeAlias = Verdict | Facts | Lines | Table | Items | Names | Changes | Bars | Section | Details
+Block: TypeAlias = Verdict | Facts | Lines | Table | Items | Names | Changes | Bars | Histogram | Section | Details
 
 
 class Document(Struct, frozen=True):
@@ -139,6 +173,8 @@ class Document(Struct, frozen=True):
     title: Phrase
     blocks: tuple[Block, ...]
     is_titled: bool = True
+    mark: RowState | None = None
+    """The state whose mark stands before the title of a pull request comment."""
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

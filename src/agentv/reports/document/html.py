@@ -7,6 +7,7 @@ from functools import cache
 from importlib import resources
 
 from agentv.reports.document.blocks import (
+    BEST_MARK,
     Bars,
     Block,
     Cell,
@@ -14,6 +15,7 @@ from agentv.reports.document.blocks import (
     Details,
     Document,
     Facts,
+    Histogram,
     Item,
     Items,
     Lines,
@@ -24,13 +26,20 @@ from agentv.reports.document.blocks import (
     Tone,
     Value,
     Verdict,
+    joined,
     plain,
 )
 from agentv.reports.document.renderer import Renderer
+from agentv.reports.text.amounts import count_text
+from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Html, element, join, verbatim
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import UNICODE, sparkline
 
+_BAR_WIDTH = 36
+_BAR_GAP = 4
+_CHART_HEIGHT = 96
+_MAX_COMMENT_CHARS = 4_000
 _TONES_BY_WEIGHT: tuple[Tone, ...] = ("bad", "unsure", "good", "neutral")
 
 
@@ -79,21 +88,6 @@ def _digest(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _band(document: Document) -> Html:
-    """Return the header: the headline, then the other sentences of all verdicts."""
-    sentences = [each for verdict in document.verdicts for each in verdict.sentences]
-    headline, title = plain(document.headline), plain(document.title)
-    others = [each for each in sentences if plain(each.text) != headline]
-    tone = min((each.tone for each in sentences), key=_TONES_BY_WEIGHT.index, default="neutral")
-    return element(
-        "header",
-        element("p", "agentv" if title == headline else f"agentv · {title}", class_="eyebrow"),
-        element("h1", headline, dir="auto"),
-        element("ul", *(_sentence(each, "li") for each in others), class_="gates") if others else None,
-        class_=f"verdict {tone}",
-    )
-
-
 def _sentence(sentence: Sentence, tag: str) -> Html:
     return element(tag, plain(sentence.text), class_=sentence.tone, dir="auto")
 
@@ -105,10 +99,27 @@ class HtmlRenderer(Renderer[Html]):
         self._level = level
 
     def document(self, document: Document) -> Iterator[Html]:
-        """Yield the band with the verdicts, then the other blocks."""
-        yield _band(document)
-        for block in document.body:
+        """Yield the band with the verdicts and the first facts, then the other blocks."""
+        first, *others = document.body or (None,)
+        facts = first if isinstance(first, Facts) else None
+        yield self._band(document, facts)
+        for block in others if facts else document.body:
             yield from self.block(block)
+
+    def _band(self, document: Document, facts: Facts | None) -> Html:
+        """Return the header: the headline, the other sentences of all verdicts, and the first facts."""
+        sentences = [each for verdict in document.verdicts for each in verdict.sentences]
+        headline, title = plain(document.headline), plain(document.title)
+        others = [each for each in sentences if plain(each.text) != headline]
+        tone = min((each.tone for each in sentences), key=_TONES_BY_WEIGHT.index, default="neutral")
+        return element(
+            "header",
+            element("p", "agentv" if title in ("", headline) else f"agentv · {title}", class_="eyebrow"),
+            element("h1", headline, dir="auto"),
+            element("ul", *(_sentence(each, "li") for each in others), class_="gates") if others else None,
+            *(self.facts(facts) if facts else ()),
+            class_=f"verdict {tone}",
+        )
 
     def verdict(self, verdict: Verdict) -> Iterator[Html]:
         """Yield the sentences in their colours."""
@@ -125,7 +136,7 @@ class HtmlRenderer(Renderer[Html]):
 
     def table(self, table: Table) -> Iterator[Html]:
         """Yield the table in a box that scrolls horizontally, with row headers."""
-        head = element("tr", *(element("th", plain(text), scope="col") for text in table.heads))
+        head = element("tr", *(element("th", _cell(text), scope="col") for text in table.heads))
         body = [
             element("tr", element("th", _cell(first), scope="row"), *(element("td", _cell(cell)) for cell in cells))
             for first, *cells in table.rows
@@ -155,6 +166,11 @@ class HtmlRenderer(Renderer[Html]):
         """Yield the bars as text."""
         yield element("p", sparkline(bars.values, UNICODE))
 
+    def histogram(self, histogram: Histogram) -> Iterator[Html]:
+        """Yield the histogram as a chart."""
+        if any(histogram.bins):
+            yield _chart(histogram.bins)
+
     def section(self, section: Section) -> Iterator[Html]:
         """Yield a section with the title and the blocks."""
         title = element(f"h{self._level}", plain(section.title)) if section.title else None
@@ -175,9 +191,15 @@ def _setting(value: str | None) -> str:
 
 def _item(item: Item) -> Html:
     mark = element("span", UNICODE.marks[item.mark], class_=f"badge {item.mark}") if item.mark else None
-    facts = element("small", f" {', '.join(item.facts)}") if item.facts else None
+    facts = element("small", f" {plain(joined(item.facts, ', '))}") if item.facts else None
     comments = [
-        element("dd", element("small", f"{name}: ") if name else None, text, dir="auto") for name, text in item.comments
+        element(
+            "dd",
+            element("small", f"{name}: ") if name else None,
+            shortened(text, max_chars=_MAX_COMMENT_CHARS),
+            dir="auto",
+        )
+        for name, text in item.comments
     ]
     return element(
         "dl", element("dt", mark, f" {plain(item.head)}" if mark else plain(item.head), facts, dir="auto"), *comments
@@ -187,8 +209,10 @@ def _item(item: Item) -> Html:
 def _cell(cell: Cell) -> Html | str:
     if not isinstance(cell, Value):
         return plain(cell)
-    text = element("b" if cell.is_best else "span", plain(cell.text))
-    return join((text, _share_bar(cell.share), *(element("small", each) for each in cell.details)))
+    shown = plain(cell.text)
+    text = element("b", f"{shown} {BEST_MARK}") if cell.is_best else element("span", shown)
+    texts = (element("small", each) for each in (cell.interval, *cell.details) if each)
+    return join((text, _share_bar(cell.share), *texts))
 
 
 def _share_bar(share: float | None) -> Html | None:
@@ -202,4 +226,43 @@ def _share_bar(share: float | None) -> Html | None:
     empty = element("rect", width="100", height="4", class_="empty")
     return element(
         "svg", empty, filled, viewBox="0 0 100 4", preserveAspectRatio="none", class_="share", aria_hidden="true"
+    )
+
+
+def _chart(bins: Sequence[int]) -> Html:
+    """Return the histogram of scores as SVG."""
+    highest = max(bins)
+    step = _BAR_WIDTH + _BAR_GAP
+    bars = [_bar(index, count, len(bins), highest) for index, count in enumerate(bins)]
+    marks = [
+        element("text", f"{index / len(bins):g}", x=str(index * step), y=str(_CHART_HEIGHT + 34), class_="tick")
+        for index in range(len(bins) + 1)
+    ]
+    description = f"Scores of {count_text(sum(bins), 'scored result')} in ten bins: {', '.join(map(str, bins))}"
+    return element(
+        "svg",
+        element("title", description),
+        *bars,
+        *marks,
+        viewBox=f"-12 0 {len(bins) * step + 24} {_CHART_HEIGHT + 40}",
+        role="img",
+        class_="histogram",
+    )
+
+
+def _bar(index: int, count: int, bins: int, highest: int) -> Html:
+    """Return a bar with its count above, in the colour of the verdict for its scores."""
+    height = max(_CHART_HEIGHT * count / highest, 1.5 if count else 0)
+    left, top = index * (_BAR_WIDTH + _BAR_GAP), _CHART_HEIGHT + 18 - height
+    middle = (index + 0.5) / bins
+    band = "pass" if middle > 0.8 else "borderline" if middle > 0.6 else "fail"  # noqa: PLR2004 - the bands of verdicts
+    return join(
+        (
+            element(
+                "rect", x=str(left), y=f"{top:.1f}", width=str(_BAR_WIDTH), height=f"{height:.1f}", rx="2", class_=band
+            ),
+            element("text", f"{count:,}", x=str(left + _BAR_WIDTH / 2), y=f"{top - 5:.1f}", class_="count")
+            if count
+            else None,
+        )
     )

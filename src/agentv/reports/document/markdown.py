@@ -1,16 +1,19 @@
 """Documents as Markdown for a pull request, a comment or a job summary: the verdict first, foreign texts as code."""
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from agentv.reports.document.blocks import (
+    BEST_MARK,
     Bars,
     Cell,
     Changes,
     Details,
     Document,
     Facts,
+    Histogram,
     Item,
     Items,
     Lines,
@@ -30,12 +33,17 @@ from agentv.reports.text.markup import cell_code, element, inline_code
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import UNICODE, sparkline
 
-_MAX_COMMENT_CHARS = 300
+_MAX_QUOTE_CHARS = 300
 _LINE_BREAK = "\\\n"
 _BLOCK_START = re.compile(r"\s*(?:>|[-+=]+(?:\s|$)|\d+[.)](?:\s|$))")
 """The start of a line that would be a quotation, a list or the underline of a heading."""
-_PLAIN_WORDS = re.compile(r"(?!www\.)(?:[A-Za-z0-9 .,;:()%+=/'\"?$^<>~✓✗·→-](?!//|www\.))*")
+_PLAIN_WORDS = re.compile(r"(?!www\.)(?:[A-Za-z0-9 .,;:()%+=/'\"?$<>~✓✗·→!-](?!//|www\.))*")
 """Characters that have no meaning in Markdown once `<` and `~` are escaped; not an address either, which is a link."""
+
+
+def short_code(text: str) -> str:
+    """Return a short code span, so that a long text does not fill the comment."""
+    return inline_code(text, max_chars=_MAX_QUOTE_CHARS)
 
 
 def documents_markdown(documents: Sequence[Document]) -> str:
@@ -49,10 +57,12 @@ class MarkdownRenderer(Renderer[str]):
 
     def document(self, document: Document) -> Iterator[str]:
         """Yield the title, the verdicts and the other blocks."""
-        yield f"### {_line(('agentv · ', *pieces_of(document.title)))}"
+        mark = "" if document.mark is None else f"{UNICODE.marks[document.mark]} "
+        title = (" · ", *pieces_of(document.title)) if document.title else ()
+        yield f"### {mark}{_line(('agentv', *title))}"
         for number, verdict in enumerate(document.verdicts):
             if number == 0 and len(verdict.sentences) == 1:
-                yield f"**{_line(verdict.sentences[0].text)}**"
+                yield f"**{_line(verdict.sentences[0].text, code=inline_code)}**"
             else:
                 yield from self.verdict(verdict)
         for block in document.body:
@@ -72,7 +82,8 @@ class MarkdownRenderer(Renderer[str]):
 
     def table(self, table: Table) -> Iterator[str]:
         """Yield the table."""
-        heads, *rows = (list(map(_cell, row)) for row in (table.heads, *table.rows))
+        wide = table.with_intervals()
+        heads, *rows = (list(map(_cell, row)) for row in (wide.heads, *wide.rows))
         lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
         if rows:
             yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -85,7 +96,7 @@ class MarkdownRenderer(Renderer[str]):
         """Yield the heading and the names as a paragraph."""
         left_out = names.total - len(names.names)
         more = f" and {left_out:,} more" if left_out else ""
-        yield f"{_line(f'{names.heading}: {names.total:,}')}: {', '.join(map(inline_code, names.names))}{more}"
+        yield f"{_line(f'{names.heading}: {names.total:,}')}: {', '.join(map(short_code, names.names))}{more}"
 
     def changes(self, changes: Changes) -> Iterator[str]:
         """Yield the settings as a list."""
@@ -96,6 +107,14 @@ class MarkdownRenderer(Renderer[str]):
     def bars(self, bars: Bars) -> Iterator[str]:
         """Yield the bars."""
         yield inline_code(sparkline(bars.values, UNICODE))
+
+    def histogram(self, histogram: Histogram) -> Iterator[str]:
+        """Yield the bars as code, with their scale."""
+        highest = max(histogram.bins, default=0)
+        if highest:
+            heights = [math.ceil(count * len(UNICODE.bars) / highest) for count in histogram.bins]
+            bars = "".join(UNICODE.bars[height - 1] if height else " " for height in heights)
+            yield f"scores: `0 │{bars}│ 1`, {histogram.scale}"
 
     def section(self, section: Section) -> Iterator[str]:
         """Yield the title as a heading, then the blocks."""
@@ -126,16 +145,16 @@ def _list(texts: Iterable[str]) -> Iterator[str]:
 
 def _item(item: Item) -> str:
     mark = "" if item.mark is None else f"{UNICODE.marks[item.mark]} "
-    facts = f" {_line(', '.join(item.facts))}" if item.facts else ""
+    facts = f" {_line(joined(item.facts, ', '))}" if item.facts else ""
     comments = (
-        f"{f'{_line(name)}: ' if name else ''}{inline_code(text, max_chars=_MAX_COMMENT_CHARS)}"
+        f"{f'{_line(name)}: ' if name else ''}{inline_code(text, max_chars=_MAX_QUOTE_CHARS)}"
         for name, text in item.comments
     )
     return f"{_LINE_BREAK}  ".join((f"{mark}{_line(item.head)}{facts}", *comments))
 
 
 def _setting(value: str | None) -> str:
-    return "none" if value is None else inline_code(value, max_chars=_MAX_COMMENT_CHARS)
+    return "none" if value is None else inline_code(value, max_chars=_MAX_QUOTE_CHARS)
 
 
 def _cell(cell: Cell) -> str:
@@ -143,10 +162,10 @@ def _cell(cell: Cell) -> str:
         return _line(cell, code=cell_code)
     texts = [text for text in map(_cell, (cell.text, *cell.details)) if text]
     shown = "<br>".join(texts)
-    return f"**{shown}**" if cell.is_best else shown
+    return f"**{shown} \\{BEST_MARK}**" if cell.is_best else shown
 
 
-def _line(phrase: Phrase, *, code: Callable[[str], str] = inline_code) -> str:
+def _line(phrase: Phrase, *, code: Callable[[str], str] = short_code) -> str:
     """Return a phrase on one line: quotes as code, words as text.
 
     If a character of the words could be markup, or two quotes have no words between them, all of it is code.
@@ -154,7 +173,7 @@ def _line(phrase: Phrase, *, code: Callable[[str], str] = inline_code) -> str:
     pieces = [piece for piece in pieces_of(phrase) if piece]
     is_readable = all(isinstance(piece, Quote) or _PLAIN_WORDS.fullmatch(piece) for piece in pieces)
     has_neighbours = any(isinstance(one, Quote) and isinstance(other, Quote) for one, other in pairwise(pieces))
-    begins_block = code is inline_code and _BLOCK_START.match(plain(phrase))
+    begins_block = code is not cell_code and _BLOCK_START.match(plain(phrase))
     if not is_readable or has_neighbours or begins_block:
         return code(plain(phrase))
     shown = (code(piece.text) if isinstance(piece, Quote) else _escaped(piece) for piece in pieces)

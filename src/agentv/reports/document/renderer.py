@@ -1,7 +1,7 @@
 """The parts of a format for documents: one method for each kind of block."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar, assert_never
 
 from agentv.reports.document.blocks import (
@@ -10,6 +10,7 @@ from agentv.reports.document.blocks import (
     Changes,
     Details,
     Facts,
+    Histogram,
     Items,
     Lines,
     Names,
@@ -24,30 +25,33 @@ Part = TypeVar("Part")
 class Renderer(ABC, Generic[Part]):
     """Makes parts of a report, such as lines or elements, of its blocks."""
 
-    def block(self, block: Block) -> Iterable[Part]:
-        """Return the parts of a block."""
+    def block(self, block: Block) -> Iterator[Part]:
+        """Yield the parts of a block."""
         match block:
             case Verdict():
-                return self.verdict(block)
+                yield from self.verdict(block)
             case Facts():
-                return self.facts(block)
+                yield from self.facts(block)
             case Lines():
-                return self.lines(block)
+                yield from self.lines(block)
             case Table():
-                return self.table(block)
+                yield from self.table(block)
             case Items():
-                return self.items(block)
+                yield from self.items(block)
             case Names():
-                return self.names(block)
+                yield from self.names(block)
             case Changes():
-                return self.changes(block)
+                yield from self.changes(block)
             case Bars():
-                return self.bars(block)
+                yield from self.bars(block)
+            case Histogram():
+                yield from self.histogram(block)
             case Section():
-                return self.section(block)
+                yield from self.section(block)
             case Details():
-                return self.details(block)
-        assert_never(block)
+                yield from self.details(block)
+            case _:
+                assert_never(block)
 
     @abstractmethod
     def verdict(self, verdict: Verdict) -> Iterable[Part]:
@@ -80,6 +84,10 @@ class Renderer(ABC, Generic[Part]):
     @abstractmethod
     def bars(self, bars: Bars) -> Iterable[Part]:
         """Return a series of bars."""
+
+    @abstractmethod
+    def histogram(self, histogram: Histogram) -> Iterable[Part]:
+        """Return a histogram; nothing without scores."""
 
     @abstractmethod
     def section(self, section: Section) -> Iterable[Part]:

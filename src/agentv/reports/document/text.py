@@ -1,14 +1,17 @@
 """Documents as text for a terminal: tables cut to its width, sentences wrapped, foreign texts behind a gutter."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from agentv.reports.document.blocks import (
+    BEST_MARK,
     Bars,
     Cell,
     Changes,
     Details,
     Document,
     Facts,
+    Histogram,
     Item,
     Items,
     Lines,
@@ -76,7 +79,8 @@ class TextRenderer(Renderer[str]):
 
     def table(self, table: Table) -> Iterator[str]:
         """Yield the aligned rows; the head is dim."""
-        cells = [[self._cell(cell) for cell in row] for row in (table.heads, *table.rows)]
+        wide = table.with_intervals()
+        cells = [[self._cell(cell) for cell in row] for row in (wide.heads, *wide.rows)]
         yield from aligned(cells, self.width, self.paint) if table.rows else ()
 
     def items(self, items: Items) -> Iterator[str]:
@@ -113,6 +117,17 @@ class TextRenderer(Renderer[str]):
         if marks := bars.marks[-room:].rstrip():
             yield f"{indent}{marks}"
 
+    def histogram(self, histogram: Histogram) -> Iterator[str]:
+        """Yield the bars on a line with their scale; on a narrow terminal, the bars are thin and above it."""
+        highest = max(histogram.bins, default=0)
+        if not highest:
+            return
+        is_narrow = self.width is not None and self.width < _WIDTH
+        heights = [math.ceil(count * len(self.signs.bars) / highest) for count in histogram.bins]
+        bars = "".join((self.signs.bars[height - 1] if height else " ") * (1 if is_narrow else 3) for height in heights)
+        shown = f"scores  0 {self.signs.gutter}{bars}{self.signs.gutter} 1"
+        yield from (shown, f"        {histogram.scale}") if is_narrow else (f"{shown}   {histogram.scale}",)
+
     def section(self, section: Section) -> Iterator[str]:
         """Yield the title and the blocks, with no empty line between them."""
         yield from (self.paint(line, "bold") for line in self._wrapped(section.title))
@@ -128,7 +143,8 @@ class TextRenderer(Renderer[str]):
 
     def _cell(self, cell: Cell) -> str:
         if isinstance(cell, Value):
-            return " ".join(map(self._clean, (cell.text, *cell.details)))
+            mark = BEST_MARK if cell.is_best else ""
+            return " ".join(filter(None, map(self._clean, (cell.text, mark, *cell.details))))
         return self._clean(cell)
 
     def _painted(self, line: str, tone: Tone) -> str:

@@ -1,4 +1,4 @@
-"""Parts of the HTML report: tables, and results that expand."""
+"""Results of the HTML report, which expand."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,19 +18,6 @@ from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, TraceEvent
 from agentv.types.messages_json import compact_json, content_text, pretty_json
 from agentv.types.records.result import CaseResult
-
-
-def scrolled_table(heads: Sequence[str], rows: Sequence[Sequence[Child]]) -> Html:
-    """Return a table with row headers in a horizontally scrolling box."""
-    head = element("tr", *(element("th", text, scope="col") for text in heads))
-    body = [
-        element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in cells))
-        for first, *cells in rows
-    ]
-    return element(
-        "div", element("table", element("thead", head), element("tbody", *body)), class_="scroll", tabindex="0"
-    )
-
 
 _MAX_REASON_CHARS = 400
 _MAX_BRIEF_CHARS = 120
