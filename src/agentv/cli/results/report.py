@@ -19,8 +19,9 @@ from agentv.engine.stored.report import load_report
 from agentv.engine.stored.report_tools import report_tools
 from agentv.registry import Registry
 from agentv.reports import REPORTS, STDOUT, names_of
-from agentv.reports.run.end_table import end_report, group_tables
+from agentv.reports.run.end_table import end_report
 from agentv.reports.run.exports import Export, StreamExport, make_export
+from agentv.reports.run.groups import group_tables
 from agentv.reports.run.report_json import report_text
 from agentv.reports.run.row_text import RowLabels
 from agentv.reports.text.printable import runner_parses_log

@@ -28,10 +28,11 @@ Phrase: TypeAlias = str | Quote | tuple[str | Quote, ...]
 
 
 class Sentence(Struct, frozen=True):
-    """A sentence of a verdict. Its tone is a colour."""
+    """A sentence of a verdict. Its tone is a colour; the mark of a state may stand before it."""
 
     text: Phrase
     tone: Tone = "neutral"
+    mark: RowState | None = None
 
 
 class Verdict(Struct, frozen=True):

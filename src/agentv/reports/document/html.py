@@ -89,7 +89,8 @@ def _digest(text: str) -> str:
 
 
 def _sentence(sentence: Sentence, tag: str) -> Html:
-    return element(tag, plain(sentence.text), class_=sentence.tone, dir="auto")
+    mark = "" if sentence.mark is None else f"{UNICODE.marks[sentence.mark]} "
+    return element(tag, f"{mark}{plain(sentence.text)}", class_=sentence.tone, dir="auto")
 
 
 class HtmlRenderer(Renderer[Html]):

@@ -32,9 +32,12 @@ from agentv.reports.document.renderer import Renderer
 from agentv.reports.text.markup import cell_code, element, inline_code
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import UNICODE, sparkline
+from agentv.types.results import RowState
 
 _MAX_QUOTE_CHARS = 300
 _LINE_BREAK = "\\\n"
+_DASH = "\\-"
+"""A dash at the start of a line, which would begin a list."""
 _BLOCK_START = re.compile(r"\s*(?:>|[-+=]+(?:\s|$)|\d+[.)](?:\s|$))")
 """The start of a line that would be a quotation, a list or the underline of a heading."""
 _PLAIN_WORDS = re.compile(r"(?!www\.)(?:[A-Za-z0-9 .,;:()%+=/'\"?$<>~✓✗·→!-](?!//|www\.))*")
@@ -57,9 +60,8 @@ class MarkdownRenderer(Renderer[str]):
 
     def document(self, document: Document) -> Iterator[str]:
         """Yield the title, the verdicts and the other blocks."""
-        mark = "" if document.mark is None else f"{UNICODE.marks[document.mark]} "
         title = (" · ", *pieces_of(document.title)) if document.title else ()
-        yield f"### {mark}{_line(('agentv', *title))}"
+        yield f"### {_mark(document.mark)}{_line(('agentv', *title))}"
         for number, verdict in enumerate(document.verdicts):
             if number == 0 and len(verdict.sentences) == 1:
                 yield f"**{_line(verdict.sentences[0].text, code=inline_code)}**"
@@ -70,7 +72,7 @@ class MarkdownRenderer(Renderer[str]):
 
     def verdict(self, verdict: Verdict) -> Iterator[str]:
         """Yield the sentences as a paragraph."""
-        yield from _paragraph(_line(each.text) for each in verdict.sentences)
+        yield from _paragraph(f"{_mark(each.mark)}{_line(each.text)}" for each in verdict.sentences)
 
     def facts(self, facts: Facts) -> Iterator[str]:
         """Yield the facts as a paragraph."""
@@ -144,13 +146,17 @@ def _list(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _item(item: Item) -> str:
-    mark = "" if item.mark is None else f"{UNICODE.marks[item.mark]} "
     facts = f" {_line(joined(item.facts, ', '))}" if item.facts else ""
     comments = (
         f"{f'{_line(name)}: ' if name else ''}{inline_code(text, max_chars=_MAX_QUOTE_CHARS)}"
         for name, text in item.comments
     )
-    return f"{_LINE_BREAK}  ".join((f"{mark}{_line(item.head)}{facts}", *comments))
+    return f"{_LINE_BREAK}  ".join((f"{_mark(item.mark)}{_line(item.head)}{facts}", *comments))
+
+
+def _mark(state: RowState | None) -> str:
+    """Return the mark of a state with a blank; empty for None."""
+    return "" if state is None else f"{UNICODE.marks[state].replace('-', _DASH)} "
 
 
 def _setting(value: str | None) -> str:

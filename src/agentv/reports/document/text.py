@@ -22,6 +22,7 @@ from agentv.reports.document.blocks import (
     Tone,
     Value,
     Verdict,
+    pieces_of,
     plain,
 )
 from agentv.reports.document.renderer import Renderer
@@ -62,7 +63,8 @@ class TextRenderer(Renderer[str]):
     def verdict(self, verdict: Verdict) -> Iterator[str]:
         """Yield the sentences in their colours."""
         for each in verdict.sentences:
-            yield from (self._painted(line, each.tone) for line in self._wrapped(each.text))
+            mark = "" if each.mark is None else f"{self.signs.marks[each.mark]} "
+            yield from (self._painted(line, each.tone) for line in self._wrapped((mark, *pieces_of(each.text))))
 
     def facts(self, facts: Facts) -> Iterator[str]:
         """Yield the names in a column, and the texts behind them."""

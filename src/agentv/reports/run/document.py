@@ -23,7 +23,6 @@ from agentv.reports.document.blocks import (
     Value,
     Verdict,
 )
-from agentv.reports.run.end_table import group_table_rows
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
     CORRECTED_HEADS,
@@ -37,28 +36,30 @@ from agentv.reports.run.figures import (
     target_figures,
 )
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, named_before, other_failing, rest_text
+from agentv.reports.run.gate_cases import (
+    case_facts,
+    case_texts,
+    gate_heading,
+    gate_outcomes,
+    named_before,
+    other_failing,
+    rest_text,
+)
+from agentv.reports.run.groups import group_table_rows
 from agentv.reports.run.matrix import best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
 from agentv.reports.run.row_text import RowLabels, row_reason, row_score
 from agentv.reports.run.views import counts_text
 from agentv.reports.text.amounts import count_text, took_text
-from agentv.reports.text.signs import STATES_OF_GATES, UNICODE
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import RunRecord
-from agentv.types.results import CaseName, GateCase, GateResult, GateState, RowState, RunReport
+from agentv.types.results import CaseName, GateCase, GateResult, RowState, RunReport
 from agentv.types.summaries import CellSummary, GroupSummary, MatrixSummary, TargetSummary
 
 _TONES: Mapping[int, Tone] = {0: "good", 1: "bad"}
 _MARKS: Mapping[int, RowState] = {0: "pass", 1: "fail"}
-_GATE_TONES: Mapping[GateState, Tone] = {
-    "passed": "good",
-    "failed": "bad",
-    "undecided": "unsure",
-    "not_evaluated": "unsure",
-}
 _MAX_TARGET_COLUMNS = 4
 _MAX_GATES = 3
 _MAX_ITEMS = 20
@@ -89,7 +90,7 @@ def run_document(report: RunReport, record: RunRecord | None, *, is_short: bool)
         *_remarks("Flaky cases", report.flaky, limits),
         *_remarks("Notes", report.notes, limits),
         *((facts,) if is_short else ()),
-        *_gates(report),
+        *gate_outcomes(report),
         Verdict((Sentence(verdict_phrase(report), _TONES.get(report.exit_code, "unsure")),)),
     )
     name = record.name if record is not None else None
@@ -150,20 +151,6 @@ def _facts(report: RunReport, record: RunRecord | None) -> Iterator[tuple[str, P
 def _commit(git: JsonObject | None) -> str:
     commit = str((git or {}).get("commit") or "")[:12]
     return f"{commit} with changes" if commit and (git or {}).get("dirty") else commit
-
-
-def _gates(report: RunReport) -> Iterator[Verdict]:
-    """Yield the outcome of each gate, if there are several."""
-    gates = report.verdict.gates
-    if len(gates) > 1:
-        yield Verdict(
-            tuple(
-                Sentence(
-                    (f"{UNICODE.marks[STATES_OF_GATES[each.state]]} ", Quote(each.sentence)), _GATE_TONES[each.state]
-                )
-                for each in gates
-            )
-        )
 
 
 def _failed_gates(report: RunReport, limits: _Limits) -> Iterator[Block]:
