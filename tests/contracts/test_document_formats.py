@@ -52,11 +52,11 @@ def everywhere(*phrases: Phrase, text: str) -> Document:
     """Return a document with all kinds of blocks, which have the phrases and the text wherever one may stand."""
     first, second = phrases[0], phrases[-1]
     blocks: tuple[Block, ...] = (
-        Facts((("before", first), ("", second))),
+        Facts((("before", first), ("", second), (text, second))),
         Lines(phrases),
         Table(("", second), ((first, Value(second, text, (text,), share=0.5, is_best=True)),)),
         Items((Item(first, (text,), "fail", (("before", text), ("", text))), Item(second)), more=first),
-        Names("only before", (text,), total=3),
+        Names(text, (text,), total=3),
         Changes((Change(text, text, None),)),
         Bars((0.0, None, 1.0), " ^ "),
         Histogram((0, 3, 1)),

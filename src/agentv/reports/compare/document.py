@@ -45,6 +45,7 @@ from agentv.scoring.comparison.compare import CaseDifference, Comparison, Findin
 from agentv.scoring.comparison.compare import Change as Direction
 from agentv.scoring.comparison.grouping import GroupKey
 from agentv.scoring.comparison.sides import Side
+from agentv.types.results import CaseName
 
 MAX_LISTED = 10
 """The default maximum of listed cases, separately for improved and regressed ones."""
@@ -90,10 +91,13 @@ def _comparison_blocks(explained: ExplainedComparison, max_listed: int) -> Itera
     directions: tuple[Direction, ...] = ("regressed", "improved")
     for direction in directions:
         yield from _changed(explained, direction, max_listed)
-    labelled = (
-        (heading, [case_label(name, comparison) for name in names]) for heading, names in case_lists(comparison)
-    )
-    yield Section("", tuple(Names(heading, tuple(names[:_MAX_NAMES]), len(names)) for heading, names in labelled))
+    if lists := tuple(_names(heading, names, comparison) for heading, names in case_lists(comparison)):
+        yield Section("", lists)
+
+
+def _names(heading: str, names: Sequence[CaseName], comparison: Comparison) -> Names:
+    shown = names[:_MAX_NAMES]
+    return Names(heading, tuple(case_label(name, comparison) for name in shown), len(names))
 
 
 def _measures(comparison: Comparison) -> Table:

@@ -4,7 +4,7 @@ A text is a `Phrase`. Words of agentv are plain strings; text from files, models
 Markdown puts into code. Each renderer escapes both, so a wrong choice changes the look and not the safety.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -76,18 +76,15 @@ class Table(Struct, frozen=True):
     rows: tuple[tuple[Cell, ...], ...]
 
     def with_intervals(self) -> "Table":
-        """Return the table with a column for the intervals of each column that has any."""
-        columns = [index for index in range(len(self.heads)) if any(_interval(row[index]) for row in self.rows)]
+        """Return the table with the intervals of a column, if it has any, in a column of their own."""
+        widened = {index for row in self.rows for index, cell in enumerate(row) if _interval(cell)}
 
-        def widened(cells: tuple[Cell, ...], intervals: tuple[str, ...]) -> Iterator[Cell]:
-            for index, cell in enumerate(cells):
-                yield cell
-                if index in columns:
-                    yield intervals[index]
+        def line(cells: tuple[Cell, ...], intervals: Iterable[Cell]) -> tuple[Cell, ...]:
+            pairs = enumerate(zip(cells, intervals, strict=True))
+            return tuple(each for index, pair in pairs for each in (pair if index in widened else pair[:1]))
 
-        heads = tuple(widened(self.heads, (INTERVAL,) * len(self.heads)))
-        rows = tuple(tuple(widened(row, tuple(map(_interval, row)))) for row in self.rows)
-        return Table(heads, rows)
+        rows = tuple(line(row, map(_interval, row)) for row in self.rows)
+        return Table(line(self.heads, (INTERVAL,) * len(self.heads)), rows)
 
 
 def _interval(cell: Cell) -> str:
@@ -116,6 +113,12 @@ class Names(Struct, frozen=True):
     heading: str
     names: tuple[str, ...]
     total: int
+
+    @property
+    def more(self) -> str:
+        """How many names are left out; empty if none is."""
+        left_out = self.total - len(self.names)
+        return f" and {left_out:,} more" if left_out else ""
 
 
 class Change(Struct, frozen=True):

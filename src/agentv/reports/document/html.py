@@ -132,8 +132,10 @@ class HtmlRenderer(Renderer[Html]):
         yield element("dl", *pairs, class_="facts")
 
     def lines(self, lines: Lines) -> Iterator[Html]:
-        """Yield a paragraph for each sentence."""
-        yield from (element("p", plain(line), dir="auto") for line in lines.lines if line)
+        """Yield a box with a paragraph for each sentence."""
+        shown = [element("p", plain(line), dir="auto") for line in lines.lines if line]
+        if shown:
+            yield element("div", *shown, class_="lines")
 
     def table(self, table: Table) -> Iterator[Html]:
         """Yield the table in a box that scrolls horizontally, with row headers."""
@@ -154,9 +156,7 @@ class HtmlRenderer(Renderer[Html]):
 
     def names(self, names: Names) -> Iterator[Html]:
         """Yield the heading and the names as a paragraph."""
-        left_out = names.total - len(names.names)
-        more = f" and {left_out:,} more" if left_out else ""
-        yield element("p", f"{names.heading}: {names.total:,}: {', '.join(names.names)}{more}", dir="auto")
+        yield element("p", f"{names.heading}: {names.total:,}: {', '.join(names.names)}{names.more}", dir="auto")
 
     def changes(self, changes: Changes) -> Iterator[Html]:
         """Yield the settings as a table."""

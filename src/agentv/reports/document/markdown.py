@@ -96,9 +96,7 @@ class MarkdownRenderer(Renderer[str]):
 
     def names(self, names: Names) -> Iterator[str]:
         """Yield the heading and the names as a paragraph."""
-        left_out = names.total - len(names.names)
-        more = f" and {left_out:,} more" if left_out else ""
-        yield f"{_line(f'{names.heading}: {names.total:,}')}: {', '.join(map(short_code, names.names))}{more}"
+        yield f"{_line(f'{names.heading}: {names.total:,}')}: {', '.join(map(short_code, names.names))}{names.more}"
 
     def changes(self, changes: Changes) -> Iterator[str]:
         """Yield the settings as a list."""

@@ -68,11 +68,14 @@ class TextRenderer(Renderer[str]):
 
     def facts(self, facts: Facts) -> Iterator[str]:
         """Yield the names in a column, and the texts behind them."""
-        indent = " " * _LABEL_WIDTH
         for name, phrase in facts.facts:
-            first, *others = self._wrapped(phrase, indent) or [""]
-            yield f"{name:<{_LABEL_WIDTH}}{first[_LABEL_WIDTH:]}".rstrip()
-            yield from others
+            label = self._clean(name)
+            if len(label) >= _LABEL_WIDTH:
+                yield from self._wrapped((f"{label}: ", *pieces_of(phrase)))
+            else:
+                first, *others = self._wrapped(phrase, " " * _LABEL_WIDTH) or [""]
+                yield f"{label:<{_LABEL_WIDTH}}{first[_LABEL_WIDTH:]}".rstrip()
+                yield from others
 
     def lines(self, lines: Lines) -> Iterator[str]:
         """Yield the sentences."""
@@ -95,10 +98,8 @@ class TextRenderer(Renderer[str]):
 
     def names(self, names: Names) -> Iterator[str]:
         """Yield the heading, and the names below."""
-        left_out = names.total - len(names.names)
-        more = f" and {left_out:,} more" if left_out else ""
-        yield f"{names.heading}: {names.total:,}"
-        yield from self._wrapped(f"{', '.join(names.names)}{more}", "  ")
+        yield from self._wrapped(f"{names.heading}: {names.total:,}")
+        yield from self._wrapped(f"{', '.join(names.names)}{names.more}", "  ")
 
     def changes(self, changes: Changes) -> Iterator[str]:
         """Yield each setting with both values, cut if long; if they start alike, from shortly before they differ."""
