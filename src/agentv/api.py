@@ -210,13 +210,13 @@ async def run_evaluation(
         raise ConfigError(
             "store='runs' needs a `name`, or an EvaluationRunConfig that is reused for all answers of the run"
         )
-    judged = await _runner_of(settings).judge(given)
+    result, judged = await _runner_of(settings).judge(given)
     try:
-        await asyncio.to_thread(_run_of(settings, name).add, judged)
+        await asyncio.to_thread(_run_of(settings, name).add, result.input_snapshot, judged)
     except StorageError as error:
         failed = EvaluationRunError("runs", f"the result was not saved: {error}", "store_error")
-        return replace(judged.result, run_errors=(*judged.result.run_errors, failed))
-    return judged.result
+        return replace(result, run_errors=(*result.run_errors, failed))
+    return result
 
 
 def run_evaluation_sync(
@@ -242,7 +242,7 @@ def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
         attributes = vars(config)
         if key not in attributes:
             make_run = ProcessRun if name is None else partial(named_run, name=name)
-            attributes[key] = make_run(_runner_of(config), path=config.path)
+            attributes[key] = make_run(_runner_of(config).tasks, path=config.path)
         run: ProcessRun = attributes[key]
     return run
 

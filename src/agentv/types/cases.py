@@ -229,6 +229,11 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
             **more: Unpack[CaseKeywords],
         ) -> None: ...
 
+    @property
+    def is_conversation(self) -> bool:
+        """True if the target is called turn by turn, with its own answers."""
+        return bool(self.turns)
+
     def with_prompts(self) -> "tuple[EvalCase, ...]":
         """Return the case with the messages of each prompt; the case itself without prompts."""
         if not self.prompts:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.labels.label_file import criteria_by_case, read_labels
-from agentv.cli.running.scored import runner_of
+from agentv.cli.running.scored import answer_tasks_of
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.screen import print_documents, refuse_unknown_suffixes, write_documents
 from agentv.cli.terminal import own_stdout, terminal_columns
@@ -267,7 +267,7 @@ def _find_setups(stored: StoredRun, home: Path, rows: Sequence[CaseResult], eval
     cwd = working_folder(stored.run, stored.folder.resolve().parent.parent)
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
         if stored.has_given_answers:
-            found = find_given_setups(runner_of(stored), stored, rows, evaluator)
+            found = find_given_setups(answer_tasks_of(stored), stored, rows, evaluator)
         else:
             plan = load_stored_plan(stored.run, home, cwd=cwd, env=os.environ)
             found = find_setups(plan, rows, evaluator, clock=make_clock())
@@ -445,11 +445,11 @@ async def _judge_given(
     repeat_plan: _RepeatPlan, options: CheckOptions, stop: StopSignal
 ) -> tuple[Sequence[CaseResult], set[ResultKey]]:
     progress = ProgressLine(sys.stderr, len(repeat_plan.answer_lengths) * options.repeats, now=time.monotonic)
-    runner = runner_of(repeat_plan.stored, only=repeat_plan.names)
+    tasks = answer_tasks_of(repeat_plan.stored, only=repeat_plan.names)
     try:
         with stopping_on_signals(stop):
             return await judge_repeatedly(
-                runner,
+                tasks,
                 repeat_plan.stored,
                 repeat_plan.answer_lengths,
                 repeats=options.repeats,

@@ -104,7 +104,7 @@ class Fingerprints:
 
         Empty for a case without turns.
         """
-        if not case.turns:
+        if not case.is_conversation:
             return {}
         keys = {"turns": digest([answer_key, case.turn_rules.aggregate])}
         for number, turn in enumerate(case.turns, start=1):
@@ -148,5 +148,5 @@ class Fingerprints:
 def put_bounded(cached: dict[Key, Value], key: Key, value: Value, *, most: int) -> None:
     """Add a value to a cache; if it holds `most` values already, remove the oldest one first."""
     if len(cached) >= most:
-        cached.pop(next(iter(cached)))
+        cached.pop(next(iter(tuple(cached))), None)  # threads may share a cache, and remove the same value
     cached[key] = value

@@ -28,6 +28,7 @@ from agentv.loading.files.dotenv import load_env
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.loading.python_values import evaluator_problems, read_listed_criteria
 from agentv.registry import Specs
+from agentv.scoring.results.criteria import ErrorPolicy
 from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
 from agentv.types.aggregated_result import EvaluationStorageProvider
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
@@ -117,6 +118,9 @@ class CriteriaPlan(Struct, frozen=True, eq=False):
     warnings: tuple[str, ...] = ()
     where: str = WHERE
     """The name of the configuration for messages."""
+    error_policy: ErrorPolicy = "exclude"
+    concurrency: int = 1
+    """The number of evaluators that judge one answer at once."""
 
 
 def make_criteria_plan(config: EvaluationRunConfig) -> CriteriaPlan:
@@ -179,6 +183,8 @@ class _Planning(Struct):
             problems=tuple(self.problems.found),
             warnings=_warnings_of(planned),
             where=where_of(self.config),
+            error_policy=self.config.error_policy,
+            concurrency=self.config.evaluator_concurrency,
         )
 
     def _given_target(self, given: TargetConfig | Mapping[str, Any]) -> TargetConfig:

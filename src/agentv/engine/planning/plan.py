@@ -17,9 +17,11 @@ from agentv.registry import Specs
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.gates.gates import CONFIRMED
 from agentv.scoring.gates.run_verdict import ScopedGate
-from agentv.scoring.keys.identity import target_key
+from agentv.scoring.keys.identity import NO_KEYS, CaseKeys, target_key
+from agentv.scoring.results.by_criterion import FittedPlan
 from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import Answer, Rerun, ResultKey
 from agentv.types.records.result import CaseResult
@@ -30,10 +32,20 @@ if TYPE_CHECKING:
 
 
 class AnswerToScore(Struct, frozen=True):
-    """A stored answer to be scored, and its earlier row, if there is one."""
+    """A stored answer to be scored by the evaluators of its case, and its earlier row, if there is one."""
 
     answer: Answer
     row: CaseResult | None = None
+
+
+class AnswerWithInput(AnswerToScore, frozen=True, kw_only=True):
+    """An answer that was given with its input, which is scored by the criteria of the input."""
+
+    input: EvaluationInput
+    fitted: FittedPlan
+    """The evaluators that score it, fitted to its criteria."""
+    keys: CaseKeys = NO_KEYS
+    """The keys of its case, `NO_KEYS` if no run records it."""
 
 
 class CaseTask(Struct, frozen=True, gc=False):
@@ -42,7 +54,7 @@ class CaseTask(Struct, frozen=True, gc=False):
     `known` has the targets that may be called besides `target`: judges and fallbacks. `generation` counts how often a
     resume, retry or rescore has made the row again; with `rerun` the new row does not count. With `stored` the target
     is not called: the stored answer is scored. `trial` is counted from 0, `trials` is the number of trials of the case.
-    `slot`, the row's position in the plan, follows from the other fields.
+    `slot`, the row's position in the plan, follows from the other fields; a given answer has its own.
     """
 
     case: EvalCase | BrokenCase
@@ -60,6 +72,9 @@ class CaseTask(Struct, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         """Set `slot`."""
+        if isinstance(self.stored, AnswerWithInput):
+            force_setattr(self, "slot", self.stored.answer.slot)
+            return
         case = self.case
         prompt = case.prompt if isinstance(case, EvalCase) else None
         slot = ResultKey(self.suite.path, case.id, self.target.name, trial=self.trial, prompt=prompt)

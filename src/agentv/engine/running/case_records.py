@@ -52,7 +52,7 @@ def case_record(prepared: PreparedCase, evaluators: StoredEvaluators) -> CaseRec
             files=tuple(map(_file_to_json, files)),
             prompt=case.prompt,
         )
-    return _with_turns(record, prepared, evaluators) if case.turns else record
+    return _with_turns(record, prepared, evaluators) if case.is_conversation else record
 
 
 def _with_turns(record: CaseRecord, prepared: PreparedCase, evaluators: StoredEvaluators) -> CaseRecord:

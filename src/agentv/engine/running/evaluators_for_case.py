@@ -104,7 +104,7 @@ async def run_evaluators_for_case(
     """
     clock = clock or make_clock()
     case = as_case(eval_case, "eval_case")
-    if case.turns:
+    if case.is_conversation:
         raise ConfigError(f"case {case.id!r} has turns, which are answered one by one: run it with evaluate()")
     folder = str(Path.cwd())
     suite = EvalSuite(path="", cases=listed_cases([case]), base_dir=folder, repository_root=folder)

@@ -78,6 +78,10 @@ class CaseKeys(Struct, frozen=True, gc=False):
     expectation: str
 
 
+NO_KEYS = CaseKeys("", "")
+"""The keys of a case that no run records."""
+
+
 def keys_of(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> CaseKeys:
     """Return the keys of a case from which its other keys are derived."""
     return CaseKeys(question_key(case), expectation_key(case, criteria))

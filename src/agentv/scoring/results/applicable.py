@@ -24,7 +24,7 @@ def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[Evalu
         single = case.evaluator or case.grader or None
         if single is None:
             listed, single = suite.evaluators, suite.evaluator
-        if not listed and single is None and not case.rubrics and case.turns:
+        if not listed and single is None and not case.rubrics and case.is_conversation:
             return (), False
         if not listed:
             return _from_single_form(case, single, suite.base_dir)
