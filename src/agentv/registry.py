@@ -109,6 +109,10 @@ class ProviderSpec(Spec, frozen=True):
 class ReportSpec(Spec, frozen=True):
     """A report format, made by `factory(tools)`; its name is the suffix of its files."""
 
+    document: Reference | None = None
+    """`document(documents)` returns documents as text, so that commands such as `agentv compare` have this format,
+    too."""
+
 
 class StoreSpec(Spec, frozen=True):
     """A store of judgements, made by `factory(settings, base_dir)`; it may also store runs."""

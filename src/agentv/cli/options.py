@@ -9,7 +9,7 @@ from typing import Any, Literal, TextIO
 import click
 from msgspec import Struct, field
 
-from agentv.reports import STDOUT
+from agentv.reports import STDOUT, names_of
 from agentv.types.bounds import ValueType
 from agentv.types.run_options import Flag, flags_of, run_options, type_of
 
@@ -24,7 +24,7 @@ _OUTPUT_OPTIONS = (
         multiple=True,
         metavar="FILE",
         help="Also write a report; repeatable. The suffix selects the format "
-        "(.html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml, .json). Use - to print JSON Lines.",
+        f"(.{', .'.join(names_of())}). Use - to print JSON Lines.",
     ),
     click.option(
         "--include-trace", is_flag=True, help="Include traces and output messages in .jsonl and .yaml reports."
