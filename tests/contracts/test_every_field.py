@@ -159,11 +159,10 @@ UNWRITTEN: Mapping[type, frozenset[str]] = {
 CASE = {"id": "a", "input_messages": [{"role": "user", "content": "hi"}], "expected_outcome": "x"}
 UNDER_EXECUTION = frozenset(CaseExecutionModel.__struct_fields__) - {"evaluators"}
 CONFIGURED: Mapping[type, Mapping[str, object]] = {
-    Message: {"role": "user", "content": "the content", "name": None, "tool_calls": (), "tool_call_id": None}
-    | {"timestamp": None, "metadata": None},
+    Message: {"role": "assistant", "content": "the content"},
     EvaluationCriteria: {"scale": "numeric", "min": 1.0, "max": 5.0, "labels": ("low", "high")},
     RubricItem: {"scale": "likert5"},
-    CaseTurn: {"expected_messages": (Message("assistant", "the reference"),)},
+    CaseTurn: {"input": Message("user", "the input"), "expected_messages": (Message("assistant", "the reference"),)},
     EvaluatorConfig: {"type": "contains", "settings": {"value": "x"}, "source": "diff", "criterion": None}
     | {"required": 0.25},
     EvalCase: {"workspace": {"setup": "true"}, "prompt_ids": ("ours",), "targets": ("one",)},
@@ -180,8 +179,6 @@ def written(value: Any) -> Any:
         return dict(value)
     if not isinstance(value, Struct):
         return value
-    if isinstance(value, Message):
-        return {"role": value.role, "content": value.content}
     cls, keys = type(value), KEYS.get(type(value), {})
     names = [name for name in cls.__struct_fields__ if name not in UNWRITTEN.get(cls, ())]
     found = {keys.get(name, name): written(getattr(value, name)) for name in names}
@@ -242,11 +239,8 @@ def test_no_field_of_a_case_is_lost_between_keywords_or_dicts_and_the_case(as_di
     fields = {name: getattr(case, name) for name in EvalCase.__struct_fields__}
     if as_dicts:
         lists = ("input_messages", "expected_messages", "rubrics", "criteria")
-        fields |= {name: [structs.asdict(each) for each in fields[name]] for name in lists}
-        fields["turns"] = [
-            {**written(turn), "rubrics": [structs.asdict(each) for each in turn.rubrics], "evaluators": turn.evaluators}
-            for turn in case.turns
-        ]
+        fields |= {name: written(fields[name]) for name in lists}
+        fields["turns"] = [{**written(turn), "evaluators": turn.evaluators} for turn in case.turns]
     assert structs.asdict(EvalCase(**fields)) == structs.asdict(case)
 
 

@@ -13,13 +13,12 @@ from agentv.loading.files.path_guard import FileProblemError
 from agentv.loading.importers.agentv_files import AgentvImport
 from agentv.loading.models.eval_files import (
     CaseModel,
-    MessageModel,
     TurnModel,
     WorkspaceModel,
     read_grader,
 )
 from agentv.loading.models.reader import Reader, in_order
-from agentv.loading.suites.contents import read_content, read_content_of
+from agentv.loading.suites.contents import read_content, read_content_of, with_content
 from agentv.loading.suites.criteria import read_criteria
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
 from agentv.loading.suites.prompts import SuitePrompt, make_fill
@@ -438,8 +437,8 @@ def _contents(reader: Reader, at: JsonPath, case: JsonObject, name: str, files: 
     return [read_content(reader, (*at, key, index), message, files) for index, message in enumerate(messages)]
 
 
-def _messages(models: list[MessageModel], contents: list[Content | None]) -> tuple[Message, ...]:
-    return tuple(model.to_message(content) for model, content in zip(models, contents, strict=True))
+def _messages(read: list[Message], contents: list[Content | None]) -> tuple[Message, ...]:
+    return tuple(map(with_content, read, contents))
 
 
 def read_rubrics(reader: Reader, at: JsonPath, listed: Sequence[str | RubricItem]) -> tuple[RubricItem, ...]:

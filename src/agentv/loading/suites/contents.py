@@ -2,13 +2,21 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
-from agentv.loading.models.eval_files import MessageModel, PartModel
+from agentv.loading.models.eval_files import PartModel
+from agentv.loading.models.file_model import names_of
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.types.json_value import JsonValue
-from agentv.types.messages import Content, FilePart, Part, TextPart
+from agentv.types.messages import Content, FilePart, Message, Part, TextPart
+
+
+def with_content(message: Message, content: Content | None) -> Message:
+    """Return a message of a file with its content, which is read separately, as it may name files."""
+    return message if message.content is content else replace(message, content=content)
 
 
 def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFinder) -> Content | None:
@@ -19,7 +27,7 @@ def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFi
     if not isinstance(message, Mapping):
         return None
     raw = message.get("content")
-    if raw is None and MessageModel.names().spelling_in(message, "tool_calls") is None:
+    if raw is None and names_of(Message).spelling_in(message, "tool_calls") is None:
         reader.error(at, "a message needs `content`, or `tool_calls`")
     return None if raw is None else read_content_of(reader, (*at, "content"), raw, files)
 
