@@ -16,8 +16,12 @@ from msgspec import Struct, structs
 from tests.loading.specs import SPECS
 from tests.support.distinct import distinct, fields_with_defaults
 
+from agentv.engine.criteria.config import EvaluationRunConfig
+from agentv.engine.criteria.plan import make_criteria_plan
 from agentv.loading.models.eval_files import CaseExecutionModel
+from agentv.loading.python_values import evaluator_problems
 from agentv.loading.suites.suites import load_suite
+from agentv.scoring.keys.identity import evaluator_to_json
 from agentv.scoring.results.completion import to_score
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
 from agentv.storage.records.encode import (
@@ -163,7 +167,7 @@ CONFIGURED: Mapping[type, Mapping[str, object]] = {
     EvaluationCriteria: {"scale": "numeric", "min": 1.0, "max": 5.0, "labels": ("low", "high")},
     RubricItem: {"scale": "likert5"},
     CaseTurn: {"input": Message("user", "the input"), "expected_messages": (Message("assistant", "the reference"),)},
-    EvaluatorConfig: {"type": "contains", "settings": {"value": "x"}, "source": "diff", "criterion": None}
+    EvaluatorConfig: {"type": "contains", "settings": {"value": "x"}, "source": "diff", "criterion": "the name"}
     | {"required": 0.25},
     EvalCase: {"workspace": {"setup": "true"}, "prompt_ids": ("ours",), "targets": ("one",)},
     EvalSuite: {"gates": ("mean >= 0.5",), "workspace": {"setup": "true"}, "judge": "one", "variables": ("city",)}
@@ -227,10 +231,35 @@ def test_no_field_of_a_case_is_lost_in_an_eval_file(tmp_path: Path) -> None:
     case = configured_case()
     other = {"id": case.depends_on[0], "input_messages": [{"role": "user", "content": "hi"}], "expected_outcome": "x"}
     prompts = [{"id": name, "system": "be kind"} for name in case.prompt_ids]
-    suite = load(tmp_path, {"prompts": prompts, "evalcases": [written_case(case), other]})
+    suite = load(
+        tmp_path, {"prompts": prompts, "criteria": [{"name": "the name"}], "evalcases": [written_case(case), other]}
+    )
     read = next(each for each in suite.cases if isinstance(each, EvalCase) and each.id == case.id)
     turns = tuple(structs.replace(turn, evaluators=placed(turn.evaluators, tmp_path)) for turn in case.turns)
     assert_same(read, structs.replace(case, evaluators=placed(case.evaluators, tmp_path), turns=turns))
+
+
+EVALUATOR = distinct(EvaluatorConfig, CONFIGURED)
+IN_FILES = frozenset(EvaluatorConfig.__struct_fields__) - UNWRITTEN[EvaluatorConfig]
+
+
+@pytest.mark.parametrize("given", [written(EVALUATOR), EVALUATOR], ids=["dict", "object"])
+def test_no_field_of_an_evaluator_is_lost_in_a_configuration(given: Any) -> None:
+    assert not set(fields_with_defaults(EVALUATOR)) - UNWRITTEN[EvaluatorConfig]
+    config = EvaluationRunConfig(evaluators=[given], criteria=[{"name": EVALUATOR.criterion}])
+    plan = make_criteria_plan(config)
+    assert plan.problems == ()
+    assert_same(plan.evaluators[0].config, EVALUATOR)
+
+
+@pytest.mark.parametrize("name", IN_FILES)
+def test_every_field_of_an_evaluator_is_checked_and_counts_in_its_key(name: str) -> None:
+    broken = structs.replace(EVALUATOR, **{name: object()})
+    key = KEYS[EvaluatorConfig].get(name, name)
+    assert {problem.json_path for problem in evaluator_problems(broken)} == {f"$.{key}"}
+    plain = EvaluatorConfig("a", "contains")
+    changed = structs.replace(plain, **{name: getattr(EVALUATOR, name)})
+    assert (evaluator_to_json(changed) != evaluator_to_json(plain)) == (name not in {"timeout_s", "type"})
 
 
 @pytest.mark.parametrize("as_dicts", [False, True])

@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from msgspec import Struct, structs
-
 from agentv.loading.files.documents import Document
 from agentv.loading.models.eval_files import EvaluatorModel, RubricItems
-from agentv.loading.models.file_model import FileModel
+from agentv.loading.models.file_model import FileModel, as_written
 from agentv.loading.models.reader import Reader, raise_errors
 from agentv.loading.suites.cases import read_rubrics
 from agentv.loading.suites.criteria import NamedCriteria, read_criteria, read_defined_criterion
@@ -16,7 +14,7 @@ from agentv.types.cases import EvaluatorConfig
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
 from agentv.types.readers import ListName
-from agentv.types.scales import LABELS, EvaluationCriteria
+from agentv.types.scales import EvaluationCriteria
 
 
 class _RubricsModel(FileModel, frozen=True, kw_only=True):
@@ -44,7 +42,7 @@ def read_list(name: ListName, given: Sequence[object], *, where: str) -> tuple[A
 
 def read_criterion(given: object, *, where: str) -> EvaluationCriteria:
     """Return the criterion in a dict. Raises EvalFileError with all its problems."""
-    reader = Reader(Document(where, _as_json(given)))
+    reader = Reader(Document(where, cast(JsonValue, given)))
     found = tuple(read_defined_criterion(reader, ()))
     raise_errors(where, reader.problems)
     return found[0]
@@ -59,26 +57,13 @@ def read_listed_criteria(
 
 
 def _reader_of_list(name: str, given: Sequence[object], where: str) -> Reader:
-    return Reader(Document(where, {name: [_as_json(each) for each in given]}))
+    return Reader(Document(where, {name: cast(JsonValue, given)}))
 
 
 def evaluator_problems(config: EvaluatorConfig) -> Iterator[Problem]:
     """Yield the problems of an evaluator's common fields; its settings are read with `read_settings`."""
-    fields = structs.asdict(config)
-    fields["timeout_seconds"] = fields["timeout_s"]
-    common = {name: cast(JsonValue, fields[name]) for name in EvaluatorModel.names().canonical if name in fields}
-    reader = Reader(Document(f"evaluator {config.name!r}", common))
+    reader = Reader(Document(f"evaluator {config.name!r}", cast(JsonValue, as_written(config, EvaluatorConfig))))
     model = reader.read(EvaluatorModel)
     if model is not None:
         check_common_keys(reader, (), model)
     yield from reader.problems
-
-
-def _as_json(given: object) -> JsonValue:
-    """Return an object as a dict of its fields, as a file would have it; anything else unchanged."""
-    if not isinstance(given, Struct):
-        return cast(JsonValue, given)
-    fields = structs.asdict(given)
-    if isinstance(given, EvaluationCriteria) and given.scale == LABELS:
-        fields["scale"] = fields.pop("labels")
-    return fields

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
-from agentv.types.bounds import Name, Share, Weight
+from agentv.types.bounds import Count, Name, Seconds, Share, Weight
 from agentv.types.fields import Fields, Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
@@ -56,29 +56,34 @@ Unmet: TypeAlias = Literal["fail", "zero"]
 """The effect of an unmet `required` on the case: the verdict `fail`, or also the score 0."""
 
 
+_NOT_IN_FILES = Meta(extra={"not_in_files": True})
+
+
 class EvaluatorConfig(Struct, frozen=True):
-    """The configuration of one evaluator: the common keys as fields, its own keys in `settings`, as written.
+    """The configuration of one evaluator: the keys that all evaluators have as fields, its own in `settings`."""
 
-    `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (the verdict must be
-    `pass`) or a number (the minimum score); `unmet` is the effect on the case if it is not met. For a conversation,
-    `window` (at least 1) selects the last turns; `per_turn` judges each turn separately, and `aggregate` combines their
-    scores. Relative paths in `settings` are relative to `base_dir`.
-    """
-
-    name: str
-    type: str
-    settings: Mapping[str, JsonValue] = field(default_factory=dict)
-    weight: float = 1.0
-    required: bool | float = False
+    name: Name
+    type: Annotated[Name, Meta(extra={"defined_as": "EvaluatorType"})]
+    """The name of the type, not one of its aliases."""
+    settings: Annotated[Mapping[str, JsonValue], _NOT_IN_FILES] = field(default_factory=dict)
+    """The evaluator's own keys, as written."""
+    weight: Weight = 1.0
+    required: Annotated[bool | Share, Meta(extra={"aliases": ("is_required",)})] = False
+    """True: the verdict must be `pass`. A number is the minimum score."""
     negate: bool = False
-    criterion: str | None = None
-    source: str = "response"
-    timeout_s: float | None = None
-    base_dir: str = "."
-    window: int | None = None
+    criterion: Annotated[Name | None, Meta(extra={"aliases": ("criterion_name",)})] = None
+    source: Annotated[Name, Meta(extra={"aliases": ("source_field", "source_text_field")})] = "response"
+    timeout_s: Annotated[Seconds | None, Meta(extra={"file_key": "timeout_seconds"})] = None
+    base_dir: Annotated[str, _NOT_IN_FILES] = "."
+    """The folder of relative paths in `settings`."""
+    window: Count | None = None
+    """The number of last turns of a conversation that are judged; None is all."""
     per_turn: bool = False
+    """True: each turn of a conversation is judged separately."""
     aggregate: TurnAggregate = "mean"
+    """How the scores of turns that are judged separately are combined."""
     unmet: Unmet = "fail"
+    """The effect on the case if what is `required` is not met."""
 
 
 class EvaluatorObject(Protocol):

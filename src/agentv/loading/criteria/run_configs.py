@@ -11,7 +11,7 @@ from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.path_guard import PathGuard, guard_for
 from agentv.loading.files.places import find_repository_root
 from agentv.loading.models.eval_files import Criteria, EvaluatorModel, Evaluators, JsonFields
-from agentv.loading.models.file_model import FileModel
+from agentv.loading.models.file_model import FileModel, names_of
 from agentv.loading.models.gates import StreamGates
 from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.models.settings import settings_type, validate_settings
@@ -215,7 +215,7 @@ def _free_name(entry: object, taken: set[str], scope: EvaluatorScope) -> str:
     """Return a name for an entry without `name`, and add it to `taken`."""
     if not isinstance(entry, Mapping) or "name" in entry:
         return "evaluator"  # not used: the entry has a name, or is one
-    names = EvaluatorModel.names()
+    names = names_of(EvaluatorModel)
     nested = entry.get("config")
     places = (entry, nested) if isinstance(nested, Mapping) else (entry,)
     named = (place[key] for place in places if (key := names.spelling_in(place, "criterion")) is not None)

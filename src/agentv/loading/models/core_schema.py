@@ -71,7 +71,7 @@ def object_schema(kind: type) -> CoreSchema:
         for key, each in listed.items()
     }
     spelled = core_schema.with_info_before_validator_function(
-        lambda raw, info: file_model.with_canonical_keys(raw, info.context, names),
+        lambda raw, info: file_model.with_canonical_keys(file_model.as_written(raw, kind), info.context, names),
         core_schema.typed_dict_schema(fields, config=_STRICT),
     )
     note = ObjectNote(kind.__doc__, names)

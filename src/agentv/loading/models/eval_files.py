@@ -10,16 +10,15 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel
 from agentv.loading.models.gates import Gates
 from agentv.loading.models.reader import Reader, in_order, kind_of
-from agentv.types.bounds import Count, Dollars, Name, Seconds, Share, Weight
+from agentv.types.bounds import Count, Dollars, Name, Seconds, Share
 from agentv.types.cases import (
     ITEM_PREFIX,
     METADATA_PREFIX,
     ConversationAggregate,
+    EvaluatorConfig,
     OnDependencyFailure,
     OnTurnFailure,
     RubricItem,
-    TurnAggregate,
-    Unmet,
 )
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue, camel_case, snake_case
@@ -398,26 +397,8 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     incomplete: Name | None = None
 
 
-class EvaluatorModel(FileModel, frozen=True, kw_only=True):
+class EvaluatorModel(EvaluatorConfig, frozen=True, kw_only=True):
     """The common keys of all evaluators; their own settings are in the same object."""
 
-    ALIASES: ClassVar = {
-        "criterion_name": "criterion",
-        "source_field": "source",
-        "source_text_field": "source",
-        "is_required": "required",
-    }
-
-    name: Name
-    type: EvaluatorType
-    weight: Weight = 1.0
-    required: bool | Share = False
-    unmet: Unmet = "fail"
-    negate: bool = False
-    criterion: Name | None = None
-    source: Name = "response"
-    window: Count | None = None
-    per_turn: bool = False
-    aggregate: TurnAggregate = "mean"
-    timeout_seconds: Seconds | None = None
     cost: Literal["free", "paid"] | None = None
+    """Ignored, with a warning."""

@@ -8,6 +8,7 @@ from typing import cast
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import PathGuard
@@ -183,7 +184,7 @@ def read_evaluator(
     written_type = raw.get("type")
     spec = find_type(reader, (*at, "type"), written_type, scope) if isinstance(written_type, str) else None
     _unnest(reader, at, spec)
-    names = EvaluatorModel.names()
+    names = names_of(EvaluatorModel)
     common = {key: value for key, value in raw.items() if names.of(key)}
     if default_name is not None:
         common.setdefault("name", default_name)
@@ -194,22 +195,9 @@ def read_evaluator(
     check_common_keys(reader, at, model)
     if model.criterion is not None:
         _check_criterion(reader, (*at, names.spelling_in(raw, "criterion") or "criterion"), model.criterion, scope)
-    return EvaluatorConfig(
-        name=model.name,
-        type=spec.name if spec is not None else model.type,
-        settings=settings,
-        weight=model.weight,
-        required=model.required,
-        unmet=model.unmet,
-        negate=model.negate,
-        criterion=model.criterion,
-        source=model.source,
-        window=model.window,
-        per_turn=model.per_turn,
-        aggregate=model.aggregate,
-        timeout_s=model.timeout_seconds,
-        base_dir=scope.base_dir,
-    )
+    common_fields = {name: getattr(model, name) for name in EvaluatorConfig.__struct_fields__}
+    config = EvaluatorConfig(**{**common_fields, "settings": settings, "base_dir": scope.base_dir})
+    return config if spec is None else replace(config, type=spec.name)
 
 
 def check_common_keys(reader: Reader, at: JsonPath, model: EvaluatorModel) -> None:
@@ -219,7 +207,7 @@ def check_common_keys(reader: Reader, at: JsonPath, model: EvaluatorModel) -> No
     try:
         parse_source(model.source)
     except ValueError as error:
-        written = EvaluatorModel.names().spelling_in(reader.document.at(at), "source")
+        written = names_of(EvaluatorModel).spelling_in(reader.document.at(at), "source")
         reader.error((*at, written or "source"), str(error))
     if model.aggregate != "mean" and not model.per_turn:
         reader.error((*at, "aggregate"), "`aggregate` applies only to turns", allowed="add `per_turn: true`")
@@ -241,7 +229,7 @@ def _settings(
 
     A common key that is also a setting of the type is used for both. Members of a composite are returned as configs.
     """
-    common = EvaluatorModel.names()
+    common = names_of(EvaluatorModel)
     settings_class = settings_type(reader, (*at, "type"), spec) if spec is not None else None
     if settings_class is None:
         return {key: value for key, value in raw.items() if common.of(key) is None}

@@ -219,15 +219,7 @@ def _key_of_json(canonical: str) -> str:
 
 def criterion_to_json(criterion: EvaluationCriteria) -> dict[str, JsonValue]:
     """Return a criterion as JSON, without unset fields."""
-    fields: dict[str, JsonValue] = {
-        "name": criterion.name,
-        "description": criterion.description,
-        "scale": criterion.scale,
-        "weight": criterion.weight,
-        "min": criterion.min,
-        "max": criterion.max,
-        "labels": list(criterion.labels) or None,
-    }
+    fields = structs.asdict(criterion) | {"labels": list(criterion.labels) or None}
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -240,16 +232,22 @@ def evaluator_to_json(evaluator: EvaluatorLike) -> dict[str, JsonValue]:
     settings = {key: _setting_to_json(value) for key, value in evaluator.settings.items()}
     fields: dict[str, JsonValue] = {"name": evaluator.name, "type": evaluator.type, **settings}
     defaults = EvaluatorConfig(name="", type="")
-    for key in ("weight", "required", "negate", "criterion", "source", "window", "per_turn", "aggregate", "unmet"):
+    for key in EvaluatorConfig.__struct_fields__:
         value = getattr(evaluator, key)
-        if value != getattr(defaults, key):
+        if key not in _NOT_IN_JSON and value != getattr(defaults, key):
             fields[key] = value
     return fields
+
+
+_NOT_IN_JSON = frozenset({"name", "type", "settings", "timeout_s", "base_dir"})
+"""The fields of an evaluator that are written in another way, or do not change a judgement."""
 
 
 def _setting_to_json(value: object) -> JsonValue:
     if isinstance(value, EvaluatorConfig):
         return evaluator_to_json(value)
+    if isinstance(value, RubricItem):
+        value = _given_fields(value, RubricItem(value.id, value.description))
     if isinstance(value, Mapping):
         return {str(key): _setting_to_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
