@@ -18,7 +18,8 @@ from tests.support.distinct import distinct, fields_with_defaults
 
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.plan import make_criteria_plan
-from agentv.loading.models.eval_files import CaseExecutionModel
+from agentv.loading.models.eval_files import CaseExecutionModel, TurnModel
+from agentv.loading.models.file_model import names_of
 from agentv.loading.python_values import evaluator_problems
 from agentv.loading.suites.suites import load_suite
 from agentv.scoring.keys.identity import evaluator_to_json
@@ -43,6 +44,7 @@ from agentv.types.cases import (
     RubricItem,
     TurnRules,
 )
+from agentv.types.errors import EvalFileError
 from agentv.types.evaluation import EvaluationScore
 from agentv.types.messages import Message
 from agentv.types.records.answer import Answer, Partial
@@ -271,6 +273,36 @@ def test_no_field_of_a_case_is_lost_between_keywords_or_dicts_and_the_case(as_di
         fields |= {name: written(fields[name]) for name in lists}
         fields["turns"] = [{**written(turn), "evaluators": turn.evaluators} for turn in case.turns]
     assert structs.asdict(EvalCase(**fields)) == structs.asdict(case)
+
+
+TURNS: tuple[dict[str, Any], ...] = (
+    {"input": "one"},
+    {"input": {"a": 1}, "expected_output": {"b": 2}},
+    {"input": [{"type": "text", "value": "one"}], "outcome": "kind", "rubrics": ["x", {"description": "y"}]},
+    {"expected": "x"},
+    {"input": "one", "expected": None, "rubrics": None},
+    {"input": "one", "expected_outcome": "", "nope": 1},
+    {"input": "one", "rubrics": [{"description": "y", "weight": -1}, {"id": "a"}, ""]},
+    {"input": "one", "rubrics": [{"id": "a", "description": "x"}, {"id": "a", "description": "y"}]},
+    *({"input": "one", key: wrong} for key in names_of(TurnModel).canonical for wrong in (5, "", {"a": 1})),
+)
+
+
+@pytest.mark.parametrize("turn", TURNS, ids=json.dumps)
+def test_a_turn_is_read_or_refused_alike_in_files_and_from_python(turn: dict[str, Any], tmp_path: Path) -> None:
+    def outcome_of(read: Callable[[], EvalCase], at: str) -> object:
+        try:
+            return read().turns
+        except EvalFileError as error:
+            return {(each.json_path.removeprefix(at), each.message, each.allowed) for each in error.problems}
+
+    def from_file() -> EvalCase:
+        keys = {"id": "a", "turns": [turn], "evaluators": [{"name": "has", "type": "contains", "value": "x"}]}
+        (case,) = load(tmp_path, {"evalcases": [keys]}).cases
+        assert isinstance(case, EvalCase)
+        return case
+
+    assert outcome_of(lambda: EvalCase("a", turns=[turn]), "$.") == outcome_of(from_file, "$.evalcases[0].")
 
 
 def test_no_field_of_a_suite_is_lost_in_an_eval_file(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct, field
@@ -135,13 +135,19 @@ class EvaluatorScope(Struct, frozen=True):
     outcome_needs: OutcomeNeeds = field(default_factory=OutcomeNeeds)
 
 
+def listed_evaluators(reader: Reader, at: JsonPath) -> tuple[Any, ...] | None:
+    """Return the list at a path; None if there is none, or another value, which is recorded."""
+    raw = reader.document.at(at)
+    if raw is None or isinstance(raw, list | tuple):
+        return None if raw is None else tuple(raw)
+    reader.error(at, "must be a list of evaluators", allowed="each entry starts with '- name: …'")
+    return None
+
+
 def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tuple[EvaluatorConfig, ...] | None:
     """Return the evaluators listed at a path; None if there is no list. Problems are recorded."""
-    raw = reader.document.at(at)
+    raw = listed_evaluators(reader, at)
     if raw is None:
-        return None
-    if not isinstance(raw, list | tuple):
-        reader.error(at, "must be a list of evaluators", allowed="each entry starts with '- name: …'")
         return None
     found = [read_evaluator(reader, (*at, index), scope) for index in range(len(raw))]
     seen: set[str] = set()
