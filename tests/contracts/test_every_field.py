@@ -22,6 +22,7 @@ from agentv.loading.models.eval_files import CaseExecutionModel, TurnModel
 from agentv.loading.models.file_model import names_of
 from agentv.loading.python_values import evaluator_problems
 from agentv.loading.suites.suites import load_suite
+from agentv.messages.logs.reading import LoggedAnswer, read_logged
 from agentv.scoring.keys.identity import evaluator_to_json
 from agentv.scoring.results.completion import to_score
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
@@ -46,6 +47,7 @@ from agentv.types.cases import (
 )
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation import EvaluationScore
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.messages import Message
 from agentv.types.records.answer import Answer, Partial
 from agentv.types.records.label import Label
@@ -273,6 +275,42 @@ def test_no_field_of_a_case_is_lost_between_keywords_or_dicts_and_the_case(as_di
         fields |= {name: written(fields[name]) for name in lists}
         fields["turns"] = [{**written(turn), "evaluators": turn.evaluators} for turn in case.turns]
     assert structs.asdict(EvalCase(**fields)) == structs.asdict(case)
+
+
+INPUT = distinct(
+    EvaluationInput,
+    {
+        **CONFIGURED,
+        EvaluationInput: {"response": "the answer", "criteria": (EvaluationCriteria("polite", scale="likert5"),)},
+    },
+)
+
+
+def test_no_field_of_an_input_is_lost_through_any_door() -> None:
+    assert fields_with_defaults(INPUT) == []
+    as_json = json.loads(json.dumps(INPUT.to_dict()))
+    assert EvaluationInput.from_dict(as_json) == INPUT
+    assert EvaluationInput(**as_json) == INPUT
+    logged = read_logged(as_json)
+    assert isinstance(logged, LoggedAnswer)
+    assert logged.given == INPUT
+
+
+@pytest.mark.parametrize("wrong", [3, -1, True, "", "x", [], [3], {}, {"a": 1}, None, float("inf")], ids=repr)
+@pytest.mark.parametrize("name", EvaluationInput.__struct_fields__)
+def test_a_value_of_an_input_is_read_or_refused_alike_as_keyword_and_in_a_dict(name: str, wrong: Any) -> None:
+    given = {"response": "x", name: wrong}
+
+    def outcome_of(read: Callable[[], EvaluationInput]) -> object:
+        try:
+            return read()
+        except EvalFileError as error:
+            return [(each.json_path, each.message, each.allowed) for each in error.problems]
+
+    by_keyword = outcome_of(lambda: EvaluationInput(**given))
+    by_dict = outcome_of(lambda: EvaluationInput.from_dict(given))
+    if (name, wrong) != ("response", None):  # in a dict, it is a missing key
+        assert by_keyword == by_dict
 
 
 TURNS: tuple[dict[str, Any], ...] = (
