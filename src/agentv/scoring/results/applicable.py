@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+from msgspec import structs
+
 from agentv.types.cases import CaseTurn, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, RubricItem
 from agentv.types.json_value import JsonValue
 from agentv.types.scales import EvaluationCriteria
@@ -70,14 +72,7 @@ def _rubric(case: EvalCase | CaseTurn) -> EvaluatorConfig:
 
 
 def _item_to_json(item: RubricItem) -> dict[str, JsonValue]:
-    fields: dict[str, JsonValue] = {
-        "id": item.id,
-        "description": item.description,
-        "weight": item.weight,
-        "required": item.required,
-    }
-    given: dict[str, JsonValue] = {"scale": item.scale, "min_value": item.min_value}
-    return {**fields, **{key: value for key, value in given.items() if value is not None}}
+    return {key: value for key, value in structs.asdict(item).items() if value is not None}
 
 
 def criteria_of(case: EvalCase, suite: EvalSuite) -> tuple[EvaluationCriteria, ...]:
