@@ -256,7 +256,7 @@ def test_no_field_of_an_evaluator_is_lost_in_a_configuration(given: Any) -> None
     assert_same(plan.evaluators[0].config, EVALUATOR)
 
 
-@pytest.mark.parametrize("name", IN_FILES)
+@pytest.mark.parametrize("name", sorted(IN_FILES))
 def test_every_field_of_an_evaluator_is_checked_and_counts_in_its_key(name: str) -> None:
     broken = structs.replace(EVALUATOR, **{name: object()})
     key = KEYS[EvaluatorConfig].get(name, name)
