@@ -98,10 +98,11 @@ EvaluatorLike: TypeAlias = EvaluatorConfig | EvaluatorObject
 
 
 class Location(Struct, frozen=True, gc=False):
-    """A position in a file; `line` counts from 1, 0 for an object from Python."""
+    """A position in a file."""
 
     path: str
     line: int = 0
+    """Counts from 1; 0 for an object from Python."""
 
 
 _SEQUENCE_FIELDS = ("input_messages", "expected_messages", "rubrics", "criteria", "turns", "tags", "evaluators")
@@ -144,11 +145,12 @@ _ITEM_TYPES = frozenset({Message, RubricItem, EvaluationCriteria, CaseTurn})
 
 
 class PromptMessages(Struct, frozen=True):
-    """The messages of a case with one of the suite's prompts; `skip` is the reason why the prompt is not sent."""
+    """The messages of a case with one of the suite's prompts."""
 
     id: str
     messages: tuple[Message, ...]
     skip: str | None = None
+    """The reason why the prompt is not sent."""
 
 
 class CaseKeywords(TypedDict, total=False):

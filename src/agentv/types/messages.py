@@ -21,16 +21,16 @@ class TextPart(Struct, frozen=True, gc=False):
 
 
 class FilePart(Struct, frozen=True, gc=False):
-    """An attached file, already read and checked.
-
-    `path` is the path in the eval file, `real_path` the file that was found. `text` is None for a binary file, which is
-    sent as an attachment. `sha256` and `size` describe the bytes on disk.
-    """
+    """An attached file, already read and checked."""
 
     path: str
+    """The path in the eval file."""
     real_path: str
+    """The file that was found."""
     text: str | None
+    """None for a binary file, which is sent as an attachment."""
     sha256: str
+    """`sha256` and `size` describe the bytes on disk."""
     size: int
     media_type: str
     is_guideline: bool = False
@@ -96,11 +96,13 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class TraceSummary(Struct, frozen=True, rename="camel"):
-    """Counts over a trace. `tool_names` is sorted; `tool_calls_by_name` is in the order of first calls."""
+    """Counts over a trace."""
 
     event_count: int
     tool_names: tuple[str, ...]
+    """Sorted."""
     tool_calls_by_name: Mapping[str, int]
+    """In the order of first calls."""
     error_count: int
 
 

@@ -51,15 +51,13 @@ OPTIONS = tuple(each.name for each in file_fields(RunConfigModel) if each.name n
 
 
 class ParsedRunConfig(Struct, frozen=True):
-    """A parsed configuration, and the document that it was read from.
-
-    `other` has the given keys other than evaluators and criteria, by canonical name.
-    """
+    """A parsed configuration, and the document that it was read from."""
 
     document: Document
     evaluators: tuple[EvaluatorConfig, ...]
     criteria: tuple[EvaluationCriteria, ...] = ()
     other: JsonObject = field(default_factory=dict)
+    """The given fields other than evaluators and criteria."""
 
 
 def load_run_config(path: Path, specs: Specs, *, allow_paths: Sequence[str] = ()) -> ParsedRunConfig:

@@ -32,9 +32,10 @@ Marks: TypeAlias = Mapping[int, Mapping[Key, Spot]]
 
 
 class Document(Struct, frozen=True):
-    """The content of one file. `path` is its name in messages. Positions are known for all entries, or for none."""
+    """The content of one file. Positions are known for all entries, or for none."""
 
     path: str
+    """Its name in messages."""
     value: JsonValue
     start: Mark = NOWHERE
     marks: Marks = field(default_factory=dict)

@@ -84,10 +84,13 @@ def object_schema(kind: type) -> CoreSchema:
 def _field_schema(field: StructField) -> CoreSchema:
     """Return the schema of a field: that of its type, preceded by the conversions that the field declares.
 
-    `nested` moves the entries under a key of each listed object up into the object; `numbered` gives each listed object
-    without an `id` one with this prefix; `spellings` replaces other spellings of a value by the canonical one.
     `written` is the type of the value in files, if it is not that of the field. `defined_as` names the definition of a
-    value that is read separately.
+    value that is read separately; `evaluators` are, too. `nested` moves the entries under a key of each listed object
+    up into the object; `numbered` gives each listed object without an `id` one with this prefix; `spellings` replaces
+    other spellings of a value by the canonical one.
+
+    The keys are those of file_model.py: `file_key`, if it is not the field's name, and `aliases`. A field that is
+    `not_in_files` has none, and one that is `derived` may be absent.
     """
     if file_model.has_members(field):  # evaluators, which are checked elsewhere
         schema = _noted(_schema(tuple[Any, ...]), DefinedAs("Evaluators"))

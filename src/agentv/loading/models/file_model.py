@@ -11,15 +11,16 @@ from agentv.types.structs import StructField, struct_fields
 
 
 class Names(Struct, frozen=True, eq=False):
-    """The keys of one kind of object: `canonical`, in the order for messages, and `spellings`, which maps all to these.
-
-    `elsewhere` maps keys that are often put here by mistake to advice. `canonical_keys` is the set of `canonical`.
-    """
+    """The keys of one kind of object."""
 
     canonical: tuple[str, ...]
+    """The keys as messages list them, in order."""
     spellings: Mapping[str, str]
+    """The canonical key of every spelling."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Advice on keys that are often put here by mistake."""
     canonical_keys: frozenset[str] = frozenset()
+    """The set of `canonical`."""
 
     def of(self, spelling: str) -> str | None:
         """Return the canonical name of a key in any spelling; None if it is unknown."""
@@ -54,10 +55,12 @@ def make_names(
 
 
 class SpellingNotes(Struct):
-    """Notes on one validation: the unknown keys, and the spellings of the known ones."""
+    """Notes on one validation."""
 
     unknown: list[tuple[object, str, Names]] = field(default_factory=list)
+    """The unknown keys, each with its object and the names that the object may have."""
     written: dict[str, set[str]] = field(default_factory=dict)
+    """The spellings of known keys."""
     _joined: list[tuple[object, tuple[Mapping[str, JsonValue], ...]]] = field(default_factory=list)
     _nested: list[tuple[object, str]] = field(default_factory=list)
 
@@ -109,13 +112,13 @@ DEPRECATED = Meta(extra={"deprecated": True})
 class FileModel(Struct, frozen=True):
     """An object in a file. Subclasses are frozen Structs; their types define what is valid (see core_schema.py).
 
-    `ALIASES` maps other spellings to field names; camelCase spellings need no entry. `ELSEWHERE` maps keys that are
-    often put here by mistake to advice. A subclass may reject values in `__post_init__` by a ValueError with a plain
-    message.
+    A subclass may reject values in `__post_init__` by a ValueError with a plain message.
     """
 
     ALIASES: ClassVar[Mapping[str, str]] = {}
+    """The field of each other spelling; camelCase spellings need no entry."""
     ELSEWHERE: ClassVar[Mapping[str, str]] = {}
+    """Advice on keys that are often put here by mistake."""
 
     @classmethod
     def names(cls) -> Names:

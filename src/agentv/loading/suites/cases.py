@@ -103,15 +103,14 @@ class SuiteParts(Struct, frozen=True):
 
 
 class CaseScope(Struct, frozen=True):
-    """The names and files that a case may refer to. `file` is its own file, relative to the repository root.
-
-    `importer` translates the cases of a file of AgentV; None for our own files.
-    """
+    """The names and files that a case may refer to."""
 
     evaluators: EvaluatorScope
     files: FileFinder
     file: str
+    """Its own file, relative to the repository root."""
     importer: AgentvImport | None = None
+    """Translates the cases of a file of AgentV; None for our own files."""
     variables: SuiteVariables | None = None
     """The variables of the eval file; None if it declares none and reads no dataset."""
 
@@ -130,17 +129,19 @@ class CaseScope(Struct, frozen=True):
 
 
 class RowRules(Struct, frozen=True):
-    """The rules by which rows become cases: `columns` maps roles to columns that are not named after them."""
+    """The rules by which rows become cases."""
 
     scope: CaseScope
     columns: Mapping[str, str] = field(default_factory=dict)
+    """The columns of roles, if they are not named after them."""
     template: Template | None = None
 
 
 class ReadRow(NamedTuple):
-    """The case of a row, with the warnings about it. `case` is None if the row is a part of a logged trace."""
+    """The case of a row, with the warnings about it."""
 
     case: EvalCase | BrokenCase | None
+    """None if the row is a part of a logged trace."""
     warnings: tuple[Problem, ...] = ()
 
 

@@ -112,19 +112,18 @@ def _outcome_need(config: EvaluatorConfig, registry: Registry) -> str:
 
 
 class EvaluatorScope(Struct, frozen=True):
-    """The names that evaluator entries may use: types, profiles and criteria; and the base folder of their paths.
-
-    `unknown_type` is the severity of an unknown type: "warning" if declared plug-ins, which may define it, were not
-    imported. `criteria_names` None allows any name. `guard` None, as for evaluators from Python, allows files anywhere.
-    """
+    """The names that evaluator entries may use: types, profiles and criteria; and the base folder of their paths."""
 
     registry: Registry
     base_dir: str
     guard: PathGuard | None = None
+    """None, as for evaluators from Python, allows files anywhere."""
     profiles: Mapping[str, EvaluatorConfig] = field(default_factory=dict)
     criteria: NamedCriteria = field(default_factory=dict)
     criteria_names: frozenset[str] | None = None
+    """None allows any name."""
     unknown_type: Severity = "error"
+    """The severity of an unknown type: "warning" if declared plug-ins, which may define it, were not imported."""
     lists: SharedLists = field(default_factory=SharedLists)
     variables: JsonObject | None = None
     """The variables of the case whose evaluators are read; None in a file without variables."""
