@@ -33,7 +33,7 @@ RECORDS = {
     "plan": [
         ("engine/planning/plan.py", "to_json"),
         ("engine/runs/run.py", "_run_record"),
-        ("engine/criteria/scored_run.py", "to_record"),
+        ("engine/criteria/run_record.py", "to_record"),
         ("engine/stored/shards.py", "merged_plan"),
     ],
 }
@@ -54,6 +54,7 @@ STRUCTS: dict[str, type[Struct]] = {
 INNER = {
     "plan": {
         *("path", "sha256", "cases", "about", "name", "provider", "key", "settings", "prompts", "pass_score"),
+        "guideline_patterns",
         *("configuration", "expression", "suite"),
     }
 }

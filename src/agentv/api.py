@@ -7,9 +7,9 @@ import threading
 import warnings
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, cast
+from weakref import WeakKeyDictionary, finalize
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,7 +18,6 @@ from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.runner import EvaluationRunner, as_config, as_input
 from agentv.engine.planning.given import GivenArguments, GivenEvaluator, JudgeLike, Source, TargetLike, load_given
 from agentv.engine.planning.inputs import load_project_parts
-from agentv.engine.planning.options import RunKeywords, RunOptions, make_options
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.planning.team_store import named_quota, named_store, recorded_name, secrets_of_store
 from agentv.engine.running.clock import make_clock
@@ -32,6 +31,7 @@ from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
 from agentv.loading.targets import targets
 from agentv.registry import Specs
+from agentv.scoring.results.by_criterion import JudgedCriteria
 from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
 from agentv.types.cases import EvalSuite
 from agentv.types.errors import ConfigError, StorageError
@@ -39,6 +39,7 @@ from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.events import Observer, RowFinished, RunEvent
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
+from agentv.types.run_options import RunKeywords
 from agentv.types.targets import TargetConfig
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def evaluate(
             given=given,
             destination=_Destination(folder, store, quota),
             observers=observers,
-            options=make_options(options),
+            options=options,
         )
     )
 
@@ -133,7 +134,7 @@ async def evaluate_async(
         given=given,
         destination=_Destination(folder, store, quota),
         observers=observers,
-        options=make_options(options),
+        options=options,
     )
 
 
@@ -142,15 +143,15 @@ async def _evaluate(
     given: GivenArguments,
     destination: _Destination,
     observers: Sequence[Observer],
-    options: RunOptions,
+    options: RunKeywords,
 ) -> RunReport:
     cwd = Path.cwd()
     store_url = None if destination.store is None else named_store(destination.store, cwd=cwd, env=os.environ)
     quota_source = named_quota(destination.quota, store_url)
     secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(quota_source.url, os.environ))
-    inputs, options = load_given(source, given, options, secrets)
+    inputs, chosen = load_given(source, given, options, secrets)
     home = Path(destination.folder) if destination.folder is not None else find_home(cwd)
-    plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
+    plan = make_plan(inputs.suites, chosen, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     if isinstance(source, str | os.PathLike) and given.is_resumable:
         plan = replace(plan, paths=(os.fspath(source),), folder=str(cwd))
     for line in inputs.skipped:
@@ -165,7 +166,7 @@ async def _evaluate(
     clock = make_clock()
     is_stored = destination.folder is not None or store_url is not None or isinstance(source, str | os.PathLike)
     rows = _RowCollector()
-    rng = random.Random(options.seed)  # noqa: S311 - jitter of retries, not security
+    rng = random.Random(chosen.seed)  # noqa: S311 - jitter of retries, not security
     async with AsyncExitStack() as opened:
         for observer in observers:
             opened.callback(observer.close)
@@ -186,8 +187,9 @@ async def run_evaluation(
 
     `input` may be a dict with the keys of `EvaluationInput`, and `config` a dict with the keys of a configuration file
     (`EvaluationRunConfig.from_dict`). `store="runs"` also stores the judgement in a run, for `agentv compare`, `report`
-    and other commands. A process makes one run for each configuration object; with a `name`, all equal configurations
-    share the run of that name. If the judgement cannot be stored, `run_errors` has the reason.
+    and other commands. A process makes one run for each configuration object, which ends when that object is gone; with
+    a `name`, all equal configurations share the run of that name. If the judgement cannot be stored, `run_errors` has
+    the reason.
 
     Reuse one configuration for many answers: it is read and checked once. To keep connections to judges open between
     answers, use EvaluationRunner. Raises EvalFileError with every problem of the configuration and the criteria before
@@ -210,13 +212,13 @@ async def run_evaluation(
         raise ConfigError(
             "store='runs' needs a `name`, or an EvaluationRunConfig that is reused for all answers of the run"
         )
-    judged = await _runner_of(settings).judge(given)
+    result, judged = await _runner_of(settings).judge(given)
     try:
-        await asyncio.to_thread(_run_of(settings, name).add, judged)
+        await asyncio.to_thread(_save, settings, name, result.input_snapshot, judged)
     except StorageError as error:
         failed = EvaluationRunError("runs", f"the result was not saved: {error}", "store_error")
-        return replace(judged.result, run_errors=(*judged.result.run_errors, failed))
-    return judged.result
+        return replace(result, run_errors=(*result.run_errors, failed))
+    return result
 
 
 def run_evaluation_sync(
@@ -230,38 +232,54 @@ def run_evaluation_sync(
     return _run_blocking(run_evaluation(input, config, store=store, name=name))
 
 
+class _ConfigUse(Struct):
+    """The objects that live as long as a configuration; none of them refers to the configuration itself."""
+
+    runner: EvaluationRunner
+    runs: "dict[tuple[int, str | None], ProcessRun]" = field(default_factory=dict)
+    """The runs in which its judgements are stored, by process and name."""
+
+
+_USES: WeakKeyDictionary[EvaluationRunConfig, _ConfigUse] = WeakKeyDictionary()
+_USES_LOCK = ProcessLock()
+
+
+def _save(config: EvaluationRunConfig, name: str | None, given: EvaluationInput, judged: JudgedCriteria) -> None:
+    """Store a judgement in the run of a configuration, which must exist until it is stored. Raises StorageError."""
+    _run_of(config, name).add(given, judged)
+
+
 def _run_of(config: EvaluationRunConfig, name: str | None) -> "ProcessRun":
     """Return the run in which this process stores the judgements of `config`; create it on first use.
 
-    `name` is the name of the run, if it has one. The attributes of `config` hold its runs.
+    `name` is the name of the run, if it has one. A run without a name ends with its configuration, all others with the
+    process.
     """
     from agentv.engine.criteria.process_runs import ProcessRun, named_run  # noqa: PLC0415 - only for stored judgements
 
-    key = f"_run {os.getpid()} {name!r}"
-    with _RUNS_LOCK:
-        attributes = vars(config)
-        if key not in attributes:
-            make_run = ProcessRun if name is None else partial(named_run, name=name)
-            attributes[key] = make_run(_runner_of(config), path=config.path)
-        run: ProcessRun = attributes[key]
-    return run
-
-
-_RUNS_LOCK = ProcessLock()
+    tasks = _runner_of(config).tasks
+    key = os.getpid(), name
+    with _USES_LOCK:
+        runs = _USES[config].runs
+        if key not in runs:
+            if name is not None:
+                runs[key] = named_run(tasks, name=name, path=config.path)
+            else:
+                runs[key] = ProcessRun(tasks, path=config.path)
+                finalize(config, runs[key].close).atexit = False  # the run itself ends with the process
+        return runs[key]
 
 
 def _runner_of(config: EvaluationRunConfig) -> EvaluationRunner:
     """Return the runner of a configuration; it is made on first use and lives as long as the configuration."""
-    attributes = vars(config)
-    if _RUNNER not in attributes:
-        attributes[_RUNNER] = EvaluationRunner(config)
-        for warning in attributes[_RUNNER].warnings:
-            warnings.warn(warning, stacklevel=2)  # Python shows an equal warning once
-    runner: EvaluationRunner = attributes[_RUNNER]
-    return runner
-
-
-_RUNNER = "_runner"
+    with _USES_LOCK:
+        use = _USES.get(config)
+        is_new = use is None
+        if use is None:
+            use = _USES[config] = _ConfigUse(EvaluationRunner(config.with_values()))
+    for warning in use.runner.warnings if is_new else ():
+        warnings.warn(warning, stacklevel=2)  # Python shows an equal warning once
+    return use.runner
 
 
 def load_suite(

@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
@@ -25,78 +25,32 @@ def load_reference(reference: Reference) -> Callable[..., Any]:
 
 
 class NamedModel(Struct, frozen=True):
-    """The settings of a target that is named `provider:model` instead of being listed in a targets file.
-
-    `key` is the setting that takes the model. `variables` maps further settings, `api_key` among them, to the
-    environment variables from which the vendor's own client reads them. `judge` is the model of the default judge,
-    which is used if the environment has the API key.
-    """
+    """The settings of a target that is named `provider:model` instead of being listed in a targets file."""
 
     variables: Mapping[str, str]
+    """The environment variables of further settings, `api_key` among them: those that the vendor's own client reads."""
     key: str = "model"
+    """The setting that takes the model."""
     judge: str | None = None
+    """The model of the default judge, which is used if the environment has the API key."""
 
 
 class Spec(Struct, frozen=True):
-    """A registered plug-in: its names, its settings, and its factory.
-
-    `settings` is a frozen Struct whose fields carry their descriptions (`Annotated[..., Meta(description=…)]`);
-    loading derives the strict model and the JSON Schema from it, and `agentv plugins` the table of settings. `cost` is
-    `free` or `paid`.
-    """
+    """A registered plug-in of any kind; each kind has its own subclass."""
 
     name: str
     summary: str
     settings: Reference
+    """A frozen Struct whose fields carry their descriptions (`Annotated[..., Meta(description=…)]`). Loading derives
+    the strict model and the JSON Schema from it, and `agentv plugins` the table of settings."""
     factory: Reference
+    """Makes the plug-in; its arguments depend on the kind."""
     aliases: tuple[str, ...] = ()
-    cost: str = "free"
     extra: str | None = None
-    is_deterministic: bool = True
-    """Evaluators only: the same answer always gets the same score, hits and misses, whatever else is judged before
-    or with it. False for an evaluator that calls a model or runs user code."""
-    is_model_api: bool = False
-    """Providers only: a chat model, prompted with chat messages. Its repeated attempts do not count in the row's
-    `attempt`; they are only in `calls`."""
-    is_web_service: bool = False
-    """Providers only: called over HTTP without being a model API. Its repeated attempts do not count in the row's
-    `attempt`; they are only in `calls`."""
-    reads_files: bool = False
-    """Providers only: an agent that reads files by itself, so that a prompt names them instead of quoting them."""
-    works_in_folder: bool = False
-    """Providers only: works in a folder, so that a row may get its own workspace."""
-    is_canned: bool = False
-    """Providers only: answers from stored data, so that there is no service whose health could be checked."""
-    program: str | None = None
-    """Providers only: the program that it calls, unless its settings name another one."""
-    can_judge: bool = False
-    """Providers only: may judge its own answers when no `judge_target` is named."""
-    is_code: bool = False
-    """Providers only: runs code or returns stored replies instead of calling a model. As a judge, it may therefore
-    reply with a bare JSON object that lacks the nonce of the call."""
-    reports_cost: bool = False
-    """Providers only: an answer may come with its cost, whether or not a price is configured. A budget then needs no
-    price, and stops the run at the first answer without a cost."""
-    embeds: bool = False
-    """Providers only: makes embeddings (types.provider.EmbeddingProvider)."""
-    answers: bool = True
-    """Providers only: False if it only makes embeddings and therefore cannot be the target of a run."""
-    named_model: NamedModel | None = None
-    """Providers only: set if a target may be named as `provider:model`, without a targets file."""
-    run_store: Reference | None = None
-    """Stores only: `run_store(url)` makes the store of runs at a StoreUrl, whose scheme is a name of this plug-in."""
-    quota: Reference | None = None
-    """Stores only: `quota(url)` makes the QuotaService at a StoreUrl. Its `check` raises StorageError if the
-    quota cannot be used."""
-    password_variable: str | None = None
-    """Stores only: the environment variable that may hold the password of a URL without one."""
+    """The extra of agentv's package that installs what the plug-in needs."""
 
     def load_factory(self) -> Callable[..., Any]:
-        """Return the factory.
-
-        `factory(config, settings, tools)` makes an evaluator, `factory(target, tools)` a provider, `factory(tools)` a
-        report, `factory(settings, base_dir)` a store of judgements.
-        """
+        """Return the factory. Raises PluginError if it cannot be imported."""
         return load_reference(self.factory)
 
     def load_settings(self) -> type:
@@ -107,11 +61,79 @@ class Spec(Struct, frozen=True):
         return settings
 
 
+class EvaluatorSpec(Spec, frozen=True):
+    """An evaluator, made by `factory(config, settings, tools)`."""
+
+    cost: str = "free"
+    """`free`, or `paid` if it may cost money."""
+    is_deterministic: bool = True
+    """The same answer always gets the same score, hits and misses, whatever else is judged before or with it. False
+    for an evaluator that calls a model or runs user code."""
+
+
+class ProviderSpec(Spec, frozen=True):
+    """A provider, made by `factory(target, tools)`."""
+
+    cost: str = "free"
+    """`free`, or `paid` if it may cost money."""
+    is_model_api: bool = False
+    """A chat model, prompted with chat messages. Its repeated attempts do not count in the row's `attempt`; they are
+    only in `calls`."""
+    is_web_service: bool = False
+    """Called over HTTP without being a model API. Its repeated attempts do not count in the row's `attempt`; they are
+    only in `calls`."""
+    reads_files: bool = False
+    """An agent that reads files by itself, so that a prompt names them instead of quoting them."""
+    works_in_folder: bool = False
+    """Works in a folder, so that a row may get its own workspace."""
+    is_canned: bool = False
+    """Answers from stored data, so that there is no service whose health could be checked."""
+    program: str | None = None
+    """The program that it calls, unless its settings name another one."""
+    can_judge: bool = False
+    """May judge its own answers when no `judge_target` is named."""
+    is_code: bool = False
+    """Runs code or returns stored replies instead of calling a model. As a judge, it may therefore reply with a bare
+    JSON object that lacks the nonce of the call."""
+    reports_cost: bool = False
+    """An answer may come with its cost, whether or not a price is configured. A budget then needs no price, and stops
+    the run at the first answer without a cost."""
+    embeds: bool = False
+    """Makes embeddings (types.provider.EmbeddingProvider)."""
+    answers: bool = True
+    """False if it only makes embeddings and therefore cannot be the target of a run."""
+    named_model: NamedModel | None = None
+    """Set if a target may be named as `provider:model`, without a targets file."""
+
+
+class ReportSpec(Spec, frozen=True):
+    """A report format, made by `factory(tools)`; its name is the suffix of its files."""
+
+    document: Reference | None = None
+    """`document(documents)` returns documents as text, so that commands such as `agentv compare` have this format,
+    too."""
+
+
+class StoreSpec(Spec, frozen=True):
+    """A store of judgements, made by `factory(settings, base_dir)`; it may also store runs."""
+
+    run_store: Reference | None = None
+    """`run_store(url)` makes the store of runs at a StoreUrl, whose scheme is a name of this plug-in."""
+    quota: Reference | None = None
+    """`quota(url)` makes the QuotaService at a StoreUrl. Its `check` raises StorageError if the quota cannot be
+    used."""
+    password_variable: str | None = None
+    """The environment variable that may hold the password of a URL without one."""
+
+
+S = TypeVar("S", bound=Spec)
+
+
 class UnknownSettings(Struct, frozen=True):
     """The settings of a plug-in that is not imported: any keys are accepted, and none is read."""
 
 
-def names_model(name: str, providers: "Registry") -> bool:
+def names_model(name: str, providers: "Registry[ProviderSpec]") -> bool:
     """Return True if `name` is `provider:model`, with a provider whose models may be named so."""
     provider, _, model = name.partition(":")
     if not model or providers.canonical(provider) is None:
@@ -119,39 +141,38 @@ def names_model(name: str, providers: "Registry") -> bool:
     return providers.get(provider).named_model is not None
 
 
-class Announced(Struct, frozen=True):
-    """A plug-in that an installed package announces by name. Nothing of the package is imported before `load`.
-
-    `package` is its name with its version. If the plug-in cannot be loaded, `load` raises a PluginError that names
-    the package.
-    """
+class Announced(Struct, Generic[S], frozen=True):
+    """A plug-in that an installed package announces by name. Nothing of the package is imported before `load`."""
 
     package: str
-    load: Callable[[], Spec]
+    """The name of the package with its version."""
+    load: Callable[[], S]
+    """Imports the plug-in. Raises a PluginError that names the package if it cannot be loaded."""
 
 
-class Registry(Struct):
-    """The plug-ins of one kind. `kind` is the word for them in messages: "unknown <kind> 'x'".
+class Registry(Struct, Generic[S]):
+    """The plug-ins of one kind.
 
-    `find_announced` returns the plug-ins that installed packages announce; it is called once, when a name is unknown
-    or when all names are listed. An announced plug-in is loaded when its name is looked up. All are loaded when a name
-    is still unknown, because it may be an alias of one of them. An announced plug-in that cannot be loaded is moved to
-    `broken`; its error is raised only when its name is looked up.
+    An announced plug-in is loaded when its name is looked up. All are loaded when a name is still unknown, because it
+    may be an alias of one of them.
     """
 
     kind: str
-    specs: dict[str, Spec] = field(default_factory=dict)
+    """The word for them in messages: "unknown <kind> 'x'"."""
+    specs: dict[str, S] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
-    announced: dict[str, Announced] = field(default_factory=dict)
+    announced: dict[str, Announced[S]] = field(default_factory=dict)
     broken: dict[str, PluginError] = field(default_factory=dict)
+    """The errors of announced plug-ins that cannot be loaded, each raised only when its name is looked up."""
     packages: dict[str, str] = field(default_factory=dict)
     """The package of each loaded plug-in that was announced, with its version."""
-    find_announced: Callable[[], Iterable[tuple[str, Announced]]] | None = None
-    make_stand_in: Callable[[str], Spec] | None = None
+    find_announced: Callable[[], Iterable[tuple[str, Announced[S]]]] | None = None
+    """Returns the plug-ins that installed packages announce; called once, when a name is unknown or all are listed."""
+    make_stand_in: Callable[[str], S] | None = None
     """Makes a stand-in for a name that is unknown because the project's plug-ins are not imported."""
     stand_in_names: dict[str, None] = field(default_factory=dict)
 
-    def add(self, spec: Spec) -> None:
+    def add(self, spec: S) -> None:
         """Register a plug-in. Raises PluginError if one of its names is already taken."""
         for name in (spec.name, *spec.aliases):
             owner = self._registered(name)
@@ -160,7 +181,7 @@ class Registry(Struct):
         self.specs[spec.name] = spec
         self.aliases.update(dict.fromkeys(spec.aliases, spec.name))
 
-    def announce(self, name: str, announced: Announced) -> None:
+    def announce(self, name: str, announced: Announced[S]) -> None:
         """Add a plug-in of an installed package. A registered plug-in with the same name takes precedence."""
         earlier = self.announced.pop(name, None)
         if earlier is None and name not in self.broken:
@@ -195,7 +216,7 @@ class Registry(Struct):
         for name in tuple(self.announced):
             self._load(name)
 
-    def get(self, name: str) -> Spec:
+    def get(self, name: str) -> S:
         """Return the plug-in of that name or alias. Raises UnknownNameError with the nearest known name."""
         registered = self.specs.get(name)
         if registered is not None:
@@ -215,7 +236,7 @@ class Registry(Struct):
         self.load_all()
         return tuple(sorted(self.specs))
 
-    def copy(self) -> "Registry":
+    def copy(self) -> "Registry[S]":
         """Return a registry with the same plug-ins, to which a run may add more."""
         return Registry(
             self.kind,
@@ -252,7 +273,7 @@ class Registry(Struct):
         else:
             self.packages[spec.name] = announced.package
 
-    def __iter__(self) -> Iterator[Spec]:
+    def __iter__(self) -> Iterator[S]:
         """Yield the plug-ins in the order in which they were registered."""
         self.load_all()
         return iter(self.specs.values())
@@ -265,9 +286,9 @@ class Registry(Struct):
             return True
 
 
-def make_registry(kind: str, specs: Iterable[Spec]) -> Registry:
+def make_registry(kind: str, specs: Iterable[S]) -> Registry[S]:
     """Return a registry that holds the given plug-ins."""
-    registry = Registry(kind)
+    registry = Registry[S](kind)
     for spec in specs:
         registry.add(spec)
     return registry
@@ -276,19 +297,20 @@ def make_registry(kind: str, specs: Iterable[Spec]) -> Registry:
 class Specs(Struct, frozen=True):
     """The plug-ins that the files of a run may name, one registry for each kind."""
 
-    providers: Registry
-    evaluators: Registry
-    reports: Registry = field(default_factory=lambda: Registry("report"))
-    stores: Registry = field(default_factory=lambda: Registry("store"))
+    providers: Registry[ProviderSpec]
+    evaluators: Registry[EvaluatorSpec]
+    reports: Registry[ReportSpec] = field(default_factory=lambda: Registry("report"))
+    stores: Registry[StoreSpec] = field(default_factory=lambda: Registry("store"))
 
-    def of(self, kind: str) -> Registry:
+    def of(self, kind: str) -> Registry[Any]:
         """Return the registry of a kind of plug-in: `evaluator`, `provider`, `report` or `store`."""
-        return {
+        registries: Mapping[str, Registry[Any]] = {
             "evaluator": self.evaluators,
             "provider": self.providers,
             "report": self.reports,
             "store": self.stores,
-        }[kind]
+        }
+        return registries[kind]
 
 
 ENTRY_POINTS: Mapping[str, str] = {

@@ -1,10 +1,12 @@
 """`run_evaluation(store="runs")`: the judgements of a program are a run."""
 
 import asyncio
+import gc
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agentv import EvaluationInput, EvaluationRunConfig, run_evaluation, run_evaluation_sync
@@ -35,6 +37,23 @@ def test_judgements_of_a_process_are_one_run(home: Path) -> None:
     rows = list(run.results())
     assert [(row.slot.target, row.session_id, row.score) for row in rows] == [("shop", "s", 1.0)] * 3
     assert [case.question for case in run.cases()] == ["Where 0?", "Where 1?", "Where 2?"]
+
+
+def test_a_run_ends_with_its_configuration_and_keeps_no_file_open(home: Path) -> None:
+    def judge_once() -> None:
+        config = EvaluationRunConfig(evaluators=CONFIG)
+        assert run_evaluation_sync(EvaluationInput("Wait, please."), config, store="runs").overall_score == 1.0
+        assert runs(home)[-1].state() != "finished"
+        assert vars(config) == {}
+
+    judge_once()
+    gc.collect()
+    before = psutil.Process().num_fds()
+    for _ in range(3):
+        judge_once()
+    gc.collect()
+    assert psutil.Process().num_fds() == before
+    assert [run.state() for run in runs(home)] == ["finished"] * 4
 
 
 def test_many_at_once_are_all_stored(home: Path) -> None:

@@ -32,7 +32,6 @@ from agentv import (
     run_evaluators_for_case,
     summarize_trace,
 )
-from agentv.engine.planning.options import RunKeywords, RunOptions
 from agentv.evaluators.judges.code_judge import CodeEvaluatorKeywords, CodeEvaluatorOptions
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluatorOptions, LlmJudgeKeywords
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryKeywords, ToolTrajectorySettings
@@ -254,7 +253,6 @@ def test_options_may_be_paths_lists_and_whole_numbers(tmp_path: Path) -> None:
 
 def test_typed_keywords_are_the_fields_of_their_options() -> None:
     pairs = (
-        (RunKeywords, RunOptions),
         (LlmJudgeKeywords, LlmJudgeEvaluatorOptions),
         (CodeEvaluatorKeywords, CodeEvaluatorOptions),
         (ToolTrajectoryKeywords, ToolTrajectorySettings),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from html import unescape
 from typing import Any
 
 import pytest
@@ -187,6 +188,43 @@ def test_json_has_every_case_and_the_reasons_of_those_that_changed(project: Proj
     assert output["regressed"][0]["reason_after"] == "tone: 0.25"
 
 
+def test_every_format_for_people_has_the_same_facts(project: Project, keep: Keep) -> None:
+    keep("r1", [*scores(1.0, 0.2), make_row("gone"), make_row("late")], key="v1:a")
+    keep("r2", [*scores(0.5, 0.9), make_row("late", score=None, error=BROKEN)], key="v1:b", state="stopped")
+    call = ("compare", "r1", "r2", "--gate", "regressions <= 0", "--list", "0")
+    for name in ("text", "md", "markdown", "html"):
+        shown = unescape(project.call(*call, "--format", name)[1]).replace("`", "")
+        for fact in (
+            "r2, stopped before its end",
+            "2 cases scored in both",
+            "FAIL: regressions is 1, not <= 0. 1 case with an error.",
+            "mean score",
+            "1 win, 1 loss, 0 ties at a threshold of 0.1",
+            "and 1 more: --list 1",
+            "only before: 1",
+            "without a result after: 1",
+            "content changed: 2",
+        ):
+            assert fact in shown, name
+    listed = [project.call(*call[:-1], "9", "--format", name)[1] for name in ("text", "md", "html")]
+    assert all("case-0" in shown and shown.count("content changed") == 3 for shown in listed)
+
+
+def test_a_page_and_markdown_have_the_matrix_and_the_details_of_each_run(project: Project, keep: Keep) -> None:
+    for number, run_id in enumerate(("r1", "r2", "r3")):
+        keep(run_id, scores(*[0.2 + 0.3 * number] * 6))
+    for name in ("md", "html"):
+        shown = unescape(project.call("compare", "r1", "r2", "r3", "--format", name)[1])
+        assert shown.count("<details>") == shown.count("6 cases scored in both") == 2
+        assert "2 runs, each compared separately" in shown
+        assert "regressed" in shown
+
+
+def test_an_unknown_format_is_refused_with_the_known_ones(project: Project) -> None:
+    code, said = project.call("compare", "r1", "r2", "--format", "pdf")
+    assert (code, "'text', 'json', 'agentv-ts', 'html', 'md'" in said) == (4, True)
+
+
 def test_the_older_json_and_its_exit_code(project: Project, keep: Keep) -> None:
     keep("r1", [*scores(1.0, 0.5), make_row("gone")])
     keep("r2", scores(0.5, 0.75))
@@ -227,6 +265,9 @@ run  mean  difference                  95 % CI      p  wins  losses  regressed  
 r2   0.90       +0.70  -1.00 to +1.00 (97.5 %)  0.062     6       0          0      6
 r3   0.20        0.00  -0.46 to +0.46 (97.5 %)      1     0       0          0      6
 
+Details: agentv compare r1 r2
+Details: agentv compare r1 r3
+
 r2: 6 cases rose, none fell: no significant difference (n needed: more than 6)
 r3: no case changed: no significant difference (n needed: unknown, equal means)
 """,
@@ -239,7 +280,8 @@ def test_runs_of_a_matrix_have_distinct_labels(project: Project, keep: Keep) -> 
         keep(run_id, scores(*[0.5] * 6), name=name, state="stopped" if name == "quick" else "finished")
     lines = project.call("compare", *ids)[1].splitlines()
     assert [line.split()[0] for line in lines[4:8]] == ["quick", "492b66", "493b66", "494b66"]
-    assert lines[9] == (
+    assert lines[9] == f"Details: agentv compare {ids[0]} {ids[1]}"
+    assert lines[14] == (
         "quick: no case changed: no significant difference (n needed: unknown, equal means), stopped before its end"
     )
 

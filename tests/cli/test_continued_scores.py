@@ -99,7 +99,7 @@ def test_a_log_file_and_verbose_lines_are_written(
     code, out, err = agentv("resume", "latest", "--log-file", "events.jsonl", "-v")
     assert code == 0, out + err
     events = [json.loads(line)["event"] for line in Path("events.jsonl").read_text().splitlines()]
-    assert sorted(events) == sorted(["row_kept", *2 * ["answer_arrived", "row_finished"], "run_ended"])
+    assert sorted(events) == sorted(["row_kept", "note", *2 * ["answer_arrived", "row_finished"], "run_ended"])
     assert [line for line in err.splitlines() if line.startswith("answer: q-2 v1: 15 characters")]
 
 

@@ -48,7 +48,7 @@ def test_the_card_says_how_far_the_judge_agrees_with_people(project: JudgedProje
     head, _, rest = out.partition("Disagreements: 9")
     assert "\n".join(head.splitlines()[1:]) == CARD
     assert "c-0, agent: judge 0.20 not passed, humans 1.00" in rest
-    assert "  judge: <script>alert(1)</script>\n" in rest
+    assert "  │ judge: <script>alert(1)</script>\n" in rest
     assert "[31m" not in rest
     assert "\x1b" not in rest
 
@@ -67,7 +67,7 @@ def test_the_page_and_the_markdown_hold_what_the_judge_said_as_text(project: Jud
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)" in page
     assert "script-src &#x27;none&#x27;" in page
-    assert "`judge: <script>alert(1)</script>" in markdown
+    assert "judge: `<script>alert(1)</script>" in markdown
 
 
 def test_the_measured_mistakes_are_kept_for_this_judge_and_prompt(project: JudgedProject) -> None:

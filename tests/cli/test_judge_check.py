@@ -58,7 +58,7 @@ def test_a_wavering_judge_is_found_out_with_what_it_said(project: JudgedProject)
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in page
     assert "\x1b" not in out
-    assert "`0.20: <script>" in Path("check.md").read_text()
+    assert "0.20: `<script>" in Path("check.md").read_text()
 
 
 def test_what_was_found_is_kept_beside_the_rows(project: JudgedProject) -> None:

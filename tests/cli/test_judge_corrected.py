@@ -39,7 +39,7 @@ def test_the_line_is_the_same_on_every_screen(project: JudgedProject) -> None:
     ran = project.call("run", project.suite, "--display", "plain")[1]
     assert all(line in text for text in (*shown, ran))
     project.call("report", "latest", "-o", "run.md", "-o", "run.html")
-    assert "| `tone: agent` | `58.8 % of 80` | `47.8 to 68.9 %` | `60 %` |" in Path("run.md").read_text()
+    assert "| `tone: agent` | 58.8 % of 80 | 47.8 to 68.9 % | 60 % |" in Path("run.md").read_text()
     assert "<h2>Corrected for judge errors</h2>" in Path("run.html").read_text().replace("'", "&#x27;")
 
 

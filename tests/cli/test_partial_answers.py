@@ -55,7 +55,7 @@ def test_sums_with_estimated_parts_are_marked_in_every_report(hung: Project) -> 
     assert re.search(r"^t +~\$2\.00 +- +- +~\d+$", said, re.MULTILINE)
     assert said.count(NOTE) == markdown.count(NOTE) == html.count(NOTE) == 1
     assert "cost_usd is 2 (partly estimated), as required (<= 5)" in text
-    assert "| cost | ~$2.00 |" in markdown
+    assert "| cost | \\~$2.00 |" in markdown
     assert "<span>~$2.00</span>" in html
     assert json.loads(text)["targets"][0]["estimated"] == {"target": True, "judge": False}
 

@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from agentv.cli.tools.plugins import describe, render_settings
-from agentv.registry import Spec
+from agentv.registry import EvaluatorSpec
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Settings:
     limit: float | None = None
 
 
-SPEC = Spec("finder", "finds things", settings=Settings, factory=Settings, aliases=("find",), cost="paid")
+SPEC = EvaluatorSpec("finder", "finds things", settings=Settings, factory=Settings, aliases=("find",), cost="paid")
 
 
 def agentv(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from statsmodels.regression.linear_model import OLS
 
 from agentv.cli.main import main
-from agentv.engine.criteria.scored_run import input_of
+from agentv.engine.criteria.inputs import input_of
 from agentv.messages.logs.reading import LoggedAnswer, read_logged
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun

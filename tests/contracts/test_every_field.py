@@ -155,6 +155,7 @@ UNWRITTEN: Mapping[type, frozenset[str]] = {
             "dialect",
             "prices",
             "redact",
+            "guideline_patterns",
             "evaluator",
             "targets",
             "inline_targets",

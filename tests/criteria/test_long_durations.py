@@ -8,7 +8,7 @@ from tests.support.stored import make_answer, make_case
 
 from agentv import EvaluationInput, run_evaluation_sync
 from agentv.cli.main import main
-from agentv.engine.criteria.scored_run import input_of
+from agentv.engine.criteria.inputs import input_of
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
 from agentv.types.aggregated_result import AggregatedEvaluationResult

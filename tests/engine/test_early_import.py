@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from tests.support.own_process import in_own_process
 
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.running.early_import import import_in_background
+from agentv.types.run_options import RunOptions
 
 MODEL = "{name: model, provider: openai, model: m}"
 CANNED = "{name: default, provider: mock, response: hi}"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agentv.engine.planning.inputs import load_inputs
-from agentv.engine.planning.options import RunOptions
 from agentv.types.errors import EvalFileError, TargetError
+from agentv.types.run_options import RunOptions
 
 GOOD_SUITE = """\
 evalcases:

@@ -43,7 +43,7 @@ def test_a_row_without_an_answer_is_of_its_tasks_generation(row: CaseResult) -> 
 
 def record_of(case: EvalCase) -> CaseRecord:
     prepared = prepare_case(task(case), case, target_key="t", quotes_paths_only=False)
-    return case_record(prepared, StoredEvaluators([], "[]"))
+    return case_record(prepared, StoredEvaluators([], in_key=[], canonical="[]", settings_class=lambda _type: None))
 
 
 def test_a_stored_case_has_its_files() -> None:

@@ -5,10 +5,10 @@ from itertools import repeat
 
 import pytest
 
-from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.planning.selection import parse_expression, select_cases
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, ListedCases, Location, listed_cases
 from agentv.types.errors import ConfigError, UnknownNameError
+from agentv.types.run_options import RunOptions, make_options
 
 
 def case(name: str, *tags: str) -> EvalCase:

@@ -11,7 +11,7 @@ from agentv.evaluators import EVALUATOR_KIND_VALUES, EVALUATORS, is_evaluator_ki
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.registry import EvaluatorRegistry
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator
-from agentv.registry import Spec
+from agentv.registry import EvaluatorSpec
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvaluatorError, UnknownNameError
 from agentv.types.evaluation import EvaluationScore
@@ -65,7 +65,7 @@ def test_kinds_are_known_by_name_alias_and_plug_in() -> None:
     assert not is_evaluator_kind("grader")
     assert not is_evaluator_kind(None)
     own = EVALUATORS.copy()
-    own.add(Spec("mine", "", settings="x:y", factory="x:y"))
+    own.add(EvaluatorSpec("mine", "", settings="x:y", factory="x:y"))
     assert is_evaluator_kind("mine", registry=own)
     assert not is_evaluator_kind("mine")
 

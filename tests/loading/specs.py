@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agentv.registry import Spec, Specs, make_registry
+from agentv.registry import EvaluatorSpec, ProviderSpec, Specs, make_registry
 from agentv.types.json_value import JsonObject, JsonValue
 
 
@@ -101,24 +101,32 @@ class ModelSettings:
     system_prompt: str | None = None
 
 
-def _spec(name: str, settings: type, *aliases: str) -> Spec:
-    return Spec(name, name, settings=settings, factory=never_made, aliases=aliases)
+def _provider(name: str, settings: type, *aliases: str) -> ProviderSpec:
+    return ProviderSpec(name, name, settings=settings, factory=never_made, aliases=aliases)
+
+
+def _evaluator(name: str, settings: type, *aliases: str) -> EvaluatorSpec:
+    return EvaluatorSpec(name, name, settings=settings, factory=never_made, aliases=aliases)
 
 
 SPECS = Specs(
     providers=make_registry(
         "provider",
-        (_spec("mock", MockSettings), _spec("openai", ModelSettings), _spec("azure", ModelSettings, "azure-openai")),
+        (
+            _provider("mock", MockSettings),
+            _provider("openai", ModelSettings),
+            _provider("azure", ModelSettings, "azure-openai"),
+        ),
     ),
     evaluators=make_registry(
         "evaluator type",
         (
-            _spec("llm_judge", JudgeSettings),
-            _spec("code_judge", ScriptSettings, "code"),
-            _spec("contains", ContainsSettings),
-            _spec("regex", RegexSettings),
-            _spec("tool_trajectory", TrajectorySettings),
-            _spec("composite", CompositeSettings),
+            _evaluator("llm_judge", JudgeSettings),
+            _evaluator("code_judge", ScriptSettings, "code"),
+            _evaluator("contains", ContainsSettings),
+            _evaluator("regex", RegexSettings),
+            _evaluator("tool_trajectory", TrajectorySettings),
+            _evaluator("composite", CompositeSettings),
         ),
     ),
 )

@@ -8,7 +8,7 @@ import pytest
 
 from agentv.loading.files.attached import FileFinder, matches_any
 from agentv.loading.files.path_guard import FileProblemError, PathGuard
-from agentv.loading.project import DEFAULT_GUIDELINE_PATTERNS
+from agentv.types.cases import DEFAULT_GUIDELINE_PATTERNS
 
 
 @pytest.fixture

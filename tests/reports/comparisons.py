@@ -5,7 +5,10 @@ from collections.abc import Iterable
 
 from tests.support.rows import make_row
 
-from agentv.reports.compare.words import Reasons
+from agentv.reports.compare.compared import ExplainedComparison, FindReasons, Reasons
+from agentv.reports.compare.document import comparison_document
+from agentv.reports.document.blocks import Document
+from agentv.reports.document.text import TextRenderer
 from agentv.scoring.comparison.compare import CaseDifference, Comparison, compare_sides
 from agentv.scoring.comparison.sides import Side, scored_row
 from agentv.types.json_value import JsonObject
@@ -32,3 +35,11 @@ def moved(name: str = "case") -> Comparison:
 
 def no_reasons(_case: CaseDifference) -> Reasons:
     return Reasons(None, None)
+
+
+def document_of(*comparisons: Comparison, find_reasons: FindReasons = no_reasons, max_listed: int = 10) -> Document:
+    return comparison_document(tuple(ExplainedComparison(each, find_reasons) for each in comparisons), max_listed)
+
+
+def text_of(comparison: Comparison, find_reasons: FindReasons = no_reasons, *, width: int | None = 80) -> str:
+    return TextRenderer(width).render([document_of(comparison, find_reasons=find_reasons)])

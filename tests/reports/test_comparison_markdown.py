@@ -5,10 +5,10 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reports.comparisons import moved, no_reasons
+from tests.reports.comparisons import document_of, moved
 
-from agentv.reports.compare.markdown import comparison_markdown
-from agentv.reports.compare.words import Reasons
+from agentv.reports.compare.compared import Reasons
+from agentv.reports.document.markdown import documents_markdown
 from agentv.reports.text.markup import inline_code
 
 HOSTILE = "</code> <img src=x onerror=alert(1)> [a](javascript:b) @team `x` | y\n# head\n```\nfence"
@@ -27,18 +27,20 @@ def test_code_closes_where_its_text_ends(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["plain", HOSTILE])
 def test_the_finding_stands_first_and_a_reason_in_code(text: str) -> None:
-    shown = comparison_markdown(moved(), lambda _case: Reasons(text, None), max_listed=10)
-    assert (
-        shown.splitlines()[0] == "**1 case fell, 1 rose: no significant difference (n needed: unknown, equal means)**"
-    )
-    assert f"  - before: {inline_code(text, max_chars=300)}\n" in shown
+    shown = documents_markdown([document_of(moved(), find_reasons=lambda _case: Reasons(text, None))])
+    assert shown.splitlines()[:3] == [
+        "### agentv · compare",
+        "",
+        "**1 case fell, 1 rose: no significant difference (n needed: unknown, equal means)**",
+    ]
+    assert f"\\\n  before: {inline_code(text, max_chars=300)}\n" in shown
 
 
 def test_what_a_terminal_counts_stands_here_too() -> None:
-    shown = comparison_markdown(moved(), no_reasons, max_listed=10)
-    assert "1 win, 1 loss, 0 ties at a threshold of 0.1. 1 pass more often, 1 less often. 2 cases: too few" in shown
+    shown = documents_markdown([document_of(moved())])
+    assert "1 win, 1 loss, 0 ties at a threshold of 0.1\\\n1 pass more often, 1 less often\\\n2 cases: too few" in shown
 
 
 def test_what_is_not_listed_is_counted() -> None:
-    shown = comparison_markdown(moved(), lambda _case: Reasons(None, None), max_listed=0)
-    assert shown.count("- and 1 more") == 2
+    shown = documents_markdown([document_of(moved(), max_listed=0)])
+    assert shown.count("- and 1 more: --list 1") == 2

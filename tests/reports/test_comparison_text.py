@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.reports.comparisons import compared, moved, no_reasons, side_of
+from tests.reports.comparisons import compared, document_of, moved, side_of, text_of
 from tests.support.rows import make_row
 
-from agentv.reports.compare.matrix import matrix_text
-from agentv.reports.compare.text import ComparisonView
-from agentv.reports.compare.words import Reasons, detectable_text
-from agentv.reports.text.signs import ASCII, UNICODE, in_colour, without_colour
+from agentv.reports.compare.compared import Reasons
+from agentv.reports.compare.words import detectable_text
+from agentv.reports.document.text import TextRenderer
+from agentv.reports.text.signs import ASCII, UNICODE, in_colour
 from agentv.reports.text.width import display_width
 from agentv.scoring.comparison.compare import compare_sides
 from agentv.types.json_value import JsonObject
@@ -24,17 +24,17 @@ HOSTILE = "\x1b[2J\x07 a\u202eb\r\n ::error::x " + "word " * 80
 
 @given(st.text(max_size=40), st.text(max_size=200), st.integers(80, 120))
 def test_no_line_is_wider_than_the_terminal(name: str, reason: str, width: int) -> None:
-    shown = ComparisonView(width).render(moved(name), lambda _case: Reasons(reason, HOSTILE))
+    shown = text_of(moved(name), lambda _case: Reasons(reason, HOSTILE), width=width)
     assert max(map(display_width, shown.splitlines())) <= width
 
 
 def test_without_unicode_every_character_is_ascii() -> None:
-    view = ComparisonView(80, ASCII, in_colour)
-    assert view.render(moved("caf\u00e9"), lambda _case: Reasons("\u2713", None)).isascii()
+    document = document_of(moved("caf\u00e9"), find_reasons=lambda _case: Reasons("\u2713", None))
+    assert TextRenderer(80, ASCII, in_colour).render([document]).isascii()
 
 
 def test_what_a_model_said_moves_no_cursor_and_starts_no_line() -> None:
-    shown = ComparisonView(None).render(moved(), lambda _case: Reasons(HOSTILE, HOSTILE))
+    shown = text_of(moved(), lambda _case: Reasons(HOSTILE, HOSTILE), width=None)
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert not any(line.startswith("::") for line in shown.splitlines())
@@ -46,20 +46,20 @@ def test_the_last_line_is_one_of_three(cases: int) -> None:
     before = [make_row(f"c{number}", score=rng.random()) for number in range(cases)]
     for change in (-0.3, 0.0, 0.3):
         after = [make_row(row.eval_id, score=min(1.0, max(0.0, (row.score or 0) + change))) for row in before]
-        last = ComparisonView().render(compared(before, after), no_reasons).splitlines()[-1]
+        last = text_of(compared(before, after)).splitlines()[-1]
         expected = {-0.3: "30 cases fell, none rose: worse", 0.3: "30 cases rose, none fell: better"}.get(change)
         assert last == expected if cases > 1 and expected else ": no significant difference (n needed: " in last
 
 
 def test_a_case_with_several_targets_is_one_case() -> None:
     rows = [make_row(case, target=target) for case in "abc" for target in ("v1", "v2")]
-    shown = ComparisonView().render(compared(rows, rows), no_reasons).splitlines()
+    shown = text_of(compared(rows, rows)).splitlines()
     assert shown[2] == "paired  3 cases scored in both, 6 pairs of case and target"
     assert shown[5].split()[-1] == "3"
 
 
 def test_runs_without_a_common_case_say_so() -> None:
-    shown = ComparisonView().render(compared([make_row("a")], [make_row("b")]), no_reasons)
+    shown = text_of(compared([make_row("a")], [make_row("b")]))
     assert (
         shown
         == """\
@@ -86,7 +86,7 @@ def prompted(prompt: str) -> JsonObject:
 
 def test_what_differs_between_the_runs_is_cut_to_the_terminal() -> None:
     before, after = (side_of("run", [make_row("c")], prompted(word * 60)) for word in ("a", "b "))
-    shown = ComparisonView(80).render(compare_sides(before, after, rng=random.Random(0)), no_reasons)
+    shown = text_of(compare_sides(before, after, rng=random.Random(0)))
     assert f"system_prompt of target t: {'a' * 27}… -> b b b" in shown
 
 
@@ -94,14 +94,14 @@ def test_long_settings_that_begin_alike_are_shown_where_they_part() -> None:
     texts = ("You are a helpful assistant that answers in one word: Paris", "You are a helpful assistant, and so on")
     before, after = (side_of("run", [make_row("c")], prompted(text)) for text in texts)
     comparison = compare_sides(before, after, rng=random.Random(0))
-    shown = ComparisonView(80).render(comparison, no_reasons)
+    shown = text_of(comparison)
     assert "  system_prompt of target t: …ssistant that answers in o… -> …ssistant, and so\n  on\n" in shown
-    assert f"system_prompt of target t: {texts[0]} -> {texts[1]}" in ComparisonView(None).render(comparison, no_reasons)
+    assert f"system_prompt of target t: {texts[0]} -> {texts[1]}" in text_of(comparison, width=None)
 
 
 def test_a_difference_that_is_nothing_as_shown_has_no_sign() -> None:
     before, after = ([replace(make_row("c"), duration_ms=took)] for took in (0.2, 0.1))
-    shown = ComparisonView(80).render(compared(before, after), no_reasons)
+    shown = text_of(compared(before, after))
     assert [line.split() for line in shown.splitlines() if line.startswith("latency")] == [
         ["latency", "0", "ms", "0", "ms", "0", "ms", "-", "-", "1"]
     ]
@@ -110,7 +110,7 @@ def test_a_difference_that_is_nothing_as_shown_has_no_sign() -> None:
 def test_the_matrix_fits_the_terminal_and_is_safe() -> None:
     comparisons = [compared([make_row("a")], [make_row("a", score=0.0)], label=HOSTILE[:30]) for _ in range(2)]
     for signs in (UNICODE, ASCII):
-        shown = matrix_text(comparisons, [None, None], width=80, signs=signs, paint=without_colour)
+        shown = TextRenderer(80, signs).render([document_of(*comparisons)])
         assert max(map(len, shown.splitlines())) <= 80
         assert "\x1b" not in shown
 

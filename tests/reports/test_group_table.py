@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentv.reports.run.end_table import group_tables
+from agentv.reports.run.groups import group_tables
 from agentv.reports.text.printable import printable
 from agentv.reports.text.signs import ASCII
 from agentv.reports.text.width import display_width

@@ -13,14 +13,20 @@ from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, 
 from tests.reports.rows import FAILED, PASSED, REPORT, UNANSWERED
 from tests.support.stored import make_result
 
-from agentv.reports.run.markdown import markdown
+from agentv.reports.run.formats import ReportTools
+from agentv.reports.run.markdown import make_markdown
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.printable import one_line
+from agentv.types.events import RunEnded
 from agentv.types.results import RunReport, RunVerdict
 from agentv.types.summaries import CellSummary, GroupSummary, MatrixSummary
 
 ROWS = (FAILED, UNANSWERED, PASSED)
+
+
+def markdown(report: RunReport, tools: ReportTools) -> str:
+    return make_markdown(tools).text_of(RunEnded(report))
 
 
 def written(report: RunReport, *, name: str | None = None) -> str:
@@ -64,15 +70,20 @@ ONE_TARGET = """\
 
 ### ✗ agentv
 
-**`FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.`** Exit code 1.
+**`FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.` Exit code 1.**
 
-| metric | value |
+#### Targets
+
+| metric | `agent-v2` |
 | --- | ---: |
-| results | 1 pass, 1 fail, 1 error |
 | pass rate | 50 % of 2 |
 | mean score | 0.67 |
-| pass@2 | 100 % of 1 case |
-| pass^2 | 0 % of 1 case |
+| `pass@2` | 100 % of 1 case |
+| `pass^2` | 0 % of 1 case |
+| pass | 1 |
+| borderline | 0 |
+| fail | 1 |
+| errors | 1 |
 | cost | $0.0063 |
 | judges' cost | $0.0012 |
 | median | 1.5 s |
@@ -80,19 +91,30 @@ ONE_TARGET = """\
 | tokens | 450 |
 | judges' tokens | 300 |
 
-**Did not pass: 2**
+#### Scores
 
-- ✗ `refund-7` on `agent-v2` 0.33 at `evals/refunds.yaml:12`\\
+scores: `0 │   █     █│ 1`, largest bin: 1 of 2
+
+#### Did not pass: 2
+
+- ✗ `refund-7` on `agent-v2` 0.33, at `evals/refunds.yaml:12`\\
   `contains: expected "30 days", got "We will look into it."`
 - ! `order-9` on `agent-v2` at `evals/refunds.yaml:40`\\
   `error target: HTTP 503 after 3 attempts (12.4 s)`
 
-| evaluator | mean score | errors |
-| --- | ---: | ---: |
-| `contains` | 0.00 of 1 | 0 |
-| `tone` | 1.00 of 2 | 0 |
+#### Evaluators
 
-<sub>run `20260131T120000-7f3a2b` · 3 results · took 0.0 s · agentv `0.1.0`</sub>
+| evaluator | type | mean score | errors |
+| --- | ---: | ---: | ---: |
+| `contains` | `contains` | 0.00 of 1 | 0 |
+| `tone` | `llm_judge` | 1.00 of 2 | 0 |
+
+run: `20260131T120000-7f3a2b`\\
+results: 3: 1 pass, 1 fail, 1 error\\
+took: 0.0 s\\
+state: finished\\
+started: 2026-01-31 12:00 UTC\\
+agentv: 0.1.0
 """
 
 
@@ -105,52 +127,65 @@ TWO_TARGETS = """\
 
 ### ✗ agentv · `nightly refunds`
 
-**`FAIL: nothing passed.`** Exit code 1.
+**`FAIL: nothing passed.` Exit code 1.**
 
-- ✗ `pass_rate is 10 %, not >= 90 %`
-- ✗ `pass_rate is 10 %, not >= 90 %`
+✗ `pass_rate is 10 %, not >= 90 %`\\
+✗ `pass_rate is 10 %, not >= 90 %`
 
-| metric | value | 95 % CI |
-| --- | ---: | ---: |
-| results | 404 pass, 31 borderline, 125 fail, 4 error |  |
-| `agent-v1` pass rate | 72.2 % of 557 | 68.3 to 75.8 % |
-| `agent-v1` mean score | 0.81 | 0.78 to 0.84 |
-| `agent-v1` pass@3 | 90.1 % of 180 cases | 84.9 to 93.7 % |
-| `agent-v1` pass^3 | 50.3 % of 180 cases | 43 to 57.6 % |
-| `agent-v1` cost | $0.84 |  |
-| `agent-v1` median | 1.2 s | 1.1 s to 1.3 s |
-| `agent-v1` p95 | 4.5 s |  |
-| `agent-v1` tokens | 150.0 k |  |
-| `agent-v1` judges' tokens | 150.0 k |  |
-| `agent-v2-with-a-long-name` pass rate | 66.7 % of 3 |  |
-| `agent-v2-with-a-long-name` mean score | 0.67 |  |
-| `agent-v2-with-a-long-name` median | 3 ms |  |
-| `agent-v2-with-a-long-name` p95 | 01:15 |  |
+#### Targets
 
-**Did not pass: 160**
+| metric | `agent-v1` | 95 % CI | `agent-v2-with-a-long-name` |
+| --- | ---: | ---: | ---: |
+| pass rate | 72.2 % of 557 | 68.3 to 75.8 % | 66.7 % of 3 |
+| mean score | 0.81 | 0.78 to 0.84 | 0.67 |
+| `pass@3` | 90.1 % of 180 cases | 84.9 to 93.7 % | - |
+| `pass^3` | 50.3 % of 180 cases | 43 to 57.6 % | - |
+| pass | 402 |  | 2 |
+| borderline | 31 |  | 0 |
+| fail | 124 |  | 1 |
+| errors | 4 |  | 0 |
+| cost | $0.84 |  | - |
+| median | 1.2 s | 1.1 s to 1.3 s | 3 ms |
+| p95 | 4.5 s |  | 01:15 |
+| tokens | 150.0 k |  | - |
+| judges' tokens | 150.0 k |  | - |
 
-- ✗ `refund-7` on `agent-v2` 0.33 at `evals/refunds.yaml:12`\\
+#### Scores
+
+scores: `0 │▁  ▁▁▁▁▂ █│ 1`, largest bin: 402 of 568
+
+#### Did not pass: 160
+
+- ✗ `refund-7` on `agent-v2` 0.33, at `evals/refunds.yaml:12`\\
   `contains: expected "30 days", got "We will look into it."`
-- ✗ `日本語\\x1b[2J trial 3` on `agent-v2` 0.00 at `evals/refunds.yaml:12`\\
+- ✗ `日本語\\x1b[2J trial 3` on `agent-v2` 0.00, at `evals/refunds.yaml:12`\\
   `contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b`
 - ! `order-9` on `agent-v2` at `evals/refunds.yaml:40`\\
   `error target: HTTP 503 after 3 attempts (12.4 s)`
 - and 157 more: `agentv show 20260131T120000-7f3a2b --failed`
 
-| evaluator | mean score | 95 % CI | errors |
-| --- | ---: | ---: | ---: |
-| `contains` | 0.81 of 560 | 0.78 to 0.84 | 0 |
-| `tone` | 0.90 of 553 |  | 7 |
+#### Evaluators
 
-**Flaky cases**
+| evaluator | type | mean score | 95 % CI | errors |
+| --- | ---: | ---: | ---: | ---: |
+| `contains` | `contains` | 0.81 of 560 | 0.78 to 0.84 | 0 |
+| `tone` | `llm_judge` | 0.90 of 553 |  | 7 |
+
+#### Flaky cases
 
 - `refund-3 (agent-v1)`
 
-**Notes**
+#### Notes
 
 - `the price of 'small' is not known`
 
-<sub>run `20260131T120000-7f3a2b` · 564 results · took 02:41 · agentv `0.1.0`</sub>
+run: `20260131T120000-7f3a2b`\\
+results: 564 of 1,440 planned: 404 pass, 31 borderline, 125 fail, 4 error\\
+took: 02:41\\
+state: finished\\
+started: 2026-01-31 12:00 UTC\\
+agentv: 0.1.0\\
+tags: `nightly refunds`
 """
 
 
@@ -162,7 +197,7 @@ def test_two_targets_stand_by_name_and_gates_one_by_one() -> None:
 
 def test_a_run_without_rows_says_its_verdict() -> None:
     nothing = replace(report_of(()), verdict=RunVerdict(5, "NOTHING SELECTED: no case matches the selection."))
-    assert "**`NOTHING SELECTED: no case matches the selection.`** Exit code 5." in written(nothing)
+    assert "**`NOTHING SELECTED: no case matches the selection.` Exit code 5.**" in written(nothing)
 
 
 def test_the_first_line_is_the_same_for_every_run_of_a_name() -> None:
@@ -174,6 +209,7 @@ def test_nothing_of_a_stranger_is_markup() -> None:
     page = Outside(rendered(markdown(HOSTILE_REPORT, HOSTILE_TOOLS)))
     assert page.tags <= {
         "h3",
+        "h4",
         "p",
         "strong",
         "code",

@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 from tests.reports.rows import REPORT
 
-from agentv.reports.html.page import matrix_section
+from agentv.reports.document.html import documents_html
+from agentv.reports.run.document import run_document
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.matrix import matrix_lines
 from agentv.reports.run.report_json import report_text
@@ -111,7 +112,7 @@ def test_the_json_report_has_each_cell_and_the_best() -> None:
 
 
 def test_the_html_page_marks_the_best_cell() -> None:
-    section = matrix_section(matrix(["plain", "<b>"], ["small", "large"], is_significant=True))
-    assert section is not None
-    assert section.markup.count("<b>62 % *</b>") == 1
-    assert "&lt;b&gt;" in section.markup
+    report = replace(REPORT, matrix=matrix(["plain", "<b>"], ["small", "large"], is_significant=True))
+    page = documents_html([run_document(report, None, is_short=False)])
+    assert page.count("<b>62 % *</b>") == 1
+    assert "&lt;b&gt;" in page

@@ -8,16 +8,22 @@ from msgspec.structs import replace
 from tests.support.stored import NOON
 from tests.support.trending import SUITE, TARGET
 
-from agentv.reports.sheet import sheet_html, sheet_markdown
+from agentv.reports.document.blocks import Document
+from agentv.reports.document.html import documents_html
+from agentv.reports.document.markdown import documents_markdown
+from agentv.reports.document.text import TextRenderer
 from agentv.reports.text.signs import ASCII, in_colour
 from agentv.reports.text.width import display_width
-from agentv.reports.trend import TrendView, TrendWords, age_text, trend_sheet
+from agentv.reports.trend import TrendWords, age_text, trend_document
 from agentv.scoring.comparison.trend import TrendRun, TrendSeries, find_series
 from agentv.scoring.counting.run_sums import RunSums
 from agentv.scoring.statistics.moments import ClusterMoments
 
 WORDS = TrendWords("pass_rate", ("pass_rate", None, None), NOON + timedelta(days=15, hours=3))
-VIEW = TrendView(WORDS)
+
+
+def document_of(series: TrendSeries, *, with_runs: bool = True) -> Document:
+    return trend_document(series, WORDS, with_runs=with_runs)
 
 
 def sums(passed: int, rows: int = 40, *, errors: int = 0) -> RunSums:
@@ -97,11 +103,11 @@ run                            commit         value         95 % CI    change
 
 
 def test_a_trend_shows_its_last_value_changes_and_gaps() -> None:
-    assert VIEW.render([STORY]) == TEXT
+    assert TextRenderer().render([document_of(STORY, with_runs=False)]) == TEXT
 
 
 def test_without_unicode_every_sign_is_ascii() -> None:
-    shown = TrendView(WORDS, signs=ASCII).render([STORY], with_runs=True)
+    shown = TextRenderer(signs=ASCII).render([document_of(STORY)])
     assert shown.isascii()
     assert shown == PLAIN
 
@@ -110,13 +116,13 @@ def test_without_unicode_every_sign_is_ascii() -> None:
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     long = series(*(run(day % 60, 30 + day % 7) for day in range(100)))
     for shown in (STORY, long):
-        lines = TrendView(WORDS, width).render([shown], with_runs=True).splitlines()
+        lines = TextRenderer(width).render([document_of(shown)]).splitlines()
         assert max(map(display_width, lines)) <= width
 
 
 def test_nothing_is_coloured_but_on_a_terminal() -> None:
-    assert "\x1b" not in VIEW.render([STORY], with_runs=True)
-    assert "\x1b[1m" in TrendView(WORDS, paint=in_colour).render([STORY])
+    assert "\x1b" not in TextRenderer().render([document_of(STORY)])
+    assert "\x1b[1m" in TextRenderer(paint=in_colour).render([document_of(STORY)])
 
 
 def test_names_and_reasons_of_strangers_are_harmless_everywhere() -> None:
@@ -124,25 +130,24 @@ def test_names_and_reasons_of_strangers_are_harmless_everywhere() -> None:
     hostile = replace(run(1, 20), name=evil, tags=(evil,))
     broken = replace(run(2, 20), sums={}, state="unreadable", problem=evil)
     found = replace(series(hostile, broken), suite=evil, target=evil)
-    text = VIEW.render([found], with_runs=True)
+    text = TextRenderer().render([document_of(found)])
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert "<script>" not in sheet_html([trend_sheet(found, WORDS)])
-    spans = sheet_markdown([trend_sheet(found, WORDS)]).splitlines()
+    assert "<script>" not in documents_html([document_of(found)])
+    spans = documents_markdown([document_of(found)]).splitlines()
     assert all("``" in line for line in spans if "@team" in line)
 
 
 def test_a_page_and_markdown_tell_the_same_as_the_terminal() -> None:
-    text = TrendView(WORDS, None).render([STORY])
-    sheet = trend_sheet(STORY, WORDS)
+    text = TextRenderer(None).render([document_of(STORY)])
     for sentence in (WORDS.last(STORY), WORDS.change(STORY, STORY.changes[0]), WORDS.about(STORY.points[-1])):
         assert sentence in text
-        assert sentence in sheet_markdown([sheet])
-        assert sentence in unescape(sheet_html([sheet]))
+        assert sentence in unescape(documents_markdown([document_of(STORY)]))
+        assert sentence in unescape(documents_html([document_of(STORY)]))
 
 
 def test_a_series_without_a_measured_run_says_so() -> None:
-    assert "no run has a value" in VIEW.render([series(run(1, None))])
+    assert "no run has a value" in TextRenderer().render([document_of(series(run(1, None)))])
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from agentv.engine.cluster.node_segments import SpoolRules
 from agentv.engine.cluster.opening import OpenMachines
 from agentv.engine.cluster.tasks import RunSpec, decode_tasks
 from agentv.engine.planning.inputs import load_inputs
-from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.running.clock import make_clock
@@ -30,6 +29,7 @@ from agentv.types.events import Observer
 from agentv.types.protocols import QuotaService
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
+from agentv.types.run_options import RunOptions, make_options
 
 QUICK = Timing(wait_s=0.05, lease_s=0.4, search_s=0.02, grace_s=0.3, stop_s=1.0, store_s=2.0, list_s=0.05)
 

@@ -1,35 +1,20 @@
-"""The options that several commands share: display and exports, `--allow-path`, `--var`, and time spans."""
+"""The options that several commands share: those of a run, made from RunOptions, and those of display and exports."""
 
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 import click
 from msgspec import Struct, field
 
-from agentv.reports import STDOUT
+from agentv.reports import STDOUT, names_of
+from agentv.types.bounds import ValueType
+from agentv.types.run_options import Flag, flags_of, run_options, type_of
 
 _SECONDS_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 _SPAN_PATTERN = re.compile(r"(\d+(?:\.\d+)?) *([smhdw])")
-
-VAR_OPTION: Callable[..., Any] = click.option(
-    "--var",
-    "variables",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Value of a variable of the eval files; repeatable.",
-)
-
-ALLOW_PATH_OPTION: Callable[..., Any] = click.option(
-    "--allow-path",
-    "allow_paths",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False),
-    metavar="DIR",
-    help="Let the given files use other files in DIR, a folder outside the project; repeatable.",
-)
 
 _OUTPUT_OPTIONS = (
     click.option(
@@ -39,7 +24,7 @@ _OUTPUT_OPTIONS = (
         multiple=True,
         metavar="FILE",
         help="Also write a report; repeatable. The suffix selects the format "
-        "(.html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml, .json). Use - to print JSON Lines.",
+        f"(.{', .'.join(names_of())}). Use - to print JSON Lines.",
     ),
     click.option(
         "--include-trace", is_flag=True, help="Include traces and output messages in .jsonl and .yaml reports."
@@ -74,6 +59,56 @@ class Span(click.ParamType[float]):
         if seconds <= 0:
             self.fail(f"{value!r} is not a time span; write a number with s, m, h, d or w: 45m, 12h, 7d", param, ctx)
         return seconds
+
+
+_OF_THE_RUN = object()
+"""The default of the option in a new run."""
+
+
+def run_option(
+    name: str,
+    *,
+    help: str | None = None,  # noqa: A002 - click's word
+    default: object = _OF_THE_RUN,
+) -> Callable[..., Any]:
+    """Return the click option that sets a field of RunOptions.
+
+    `help` replaces its help text, and `default` its default, in a command that uses the option in another way.
+    """
+    option = next(each for each in run_options() if each.name == name)
+    flag: Flag = option.extra["flag"]
+    value = type_of(option)
+    settings: dict[str, Any] = {"type": _click_type(value, flag.kind), "metavar": flag.metavar}
+    if value.kind is tuple:
+        settings |= {"multiple": True}
+    elif value.kind is bool:
+        settings |= {"is_flag": True, "type": None}
+    elif flag.value_alone is not None:
+        settings |= {"is_flag": False, "flag_value": flag.value_alone}
+    elif value.kind is int:
+        settings |= {"metavar": flag.metavar or "N"}
+    if default is _OF_THE_RUN and value.kind is not tuple:
+        settings |= {"default": option.default, "show_default": option.default is not None}
+    return click.option(*flags_of(option), name, help=help or option.description, **settings)
+
+
+def _click_type(value: ValueType, kind: Literal["span", "folder"] | None) -> Any:
+    bounds = value.bounds
+    if kind == "span":
+        return Span()
+    if kind == "folder":
+        return click.Path(exists=True, file_okay=False)
+    if value.words:
+        return click.Choice(value.words)
+    if value.kind is float:
+        return click.FloatRange(min=bounds.gt, min_open=True) if bounds.gt is not None else click.FLOAT
+    if value.kind is int:
+        return click.IntRange(min=int(bounds.ge)) if bounds.ge is not None else click.INT
+    return click.STRING
+
+
+VAR_OPTION: Callable[..., Any] = run_option("variables")
+ALLOW_PATH_OPTION: Callable[..., Any] = run_option("allow_paths")
 
 
 class OutputOptions(Struct, frozen=True):

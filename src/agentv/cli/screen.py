@@ -1,4 +1,4 @@
-"""The width, character set and colours of the terminal; short reports (`Sheet`), printed or written to files."""
+"""The width, character set and colours of the terminal; documents, printed or written to files."""
 
 import os
 import sys
@@ -12,13 +12,14 @@ from msgspec.structs import replace
 
 from agentv.cli.terminal import terminal_columns
 from agentv.loading.files.text import write_text
+from agentv.registry import ReportSpec, load_reference
+from agentv.reports import REPORTS, document_formats, format_named
+from agentv.reports.document.blocks import Document
+from agentv.reports.document.text import TextRenderer
 from agentv.reports.run.views import CaseView, RunView
-from agentv.reports.sheet import Sheet, sheet_html, sheet_markdown, sheet_text
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Paint, Signs, choose_paint, signs_for
 from agentv.types.errors import ConfigError
-
-_FORMATS = {".html": sheet_html, ".md": sheet_markdown}
 
 
 class TerminalStyle(Struct, frozen=True):
@@ -59,20 +60,33 @@ def warn_of_edits(run_id: str, edits: Sequence[str]) -> None:
 
 
 def refuse_unknown_suffixes(outputs: Sequence[str]) -> None:
-    """Raise ConfigError for a file whose suffix is not a known format."""
+    """Raise ConfigError for a file whose suffix is not a known format of documents."""
     for output in outputs:
-        if Path(output).suffix not in _FORMATS:
-            raise ConfigError(f"-o {output}: unknown format; the file name must end in {' or '.join(_FORMATS)}")
+        if _document_format(output) is None:
+            known = " or ".join(f".{each.name}" for each in document_formats())
+            raise ConfigError(f"-o {output}: unknown format; the file name must end in {known}")
 
 
-def write_sheets(outputs: Sequence[str], sheets: Sequence[Sheet]) -> None:
-    """Write all sheets to each file as one page, completely or not at all. Raises StorageError."""
+def _document_format(output: str) -> ReportSpec | None:
+    named = format_named(Path(output).name, REPORTS)
+    return named if named in document_formats() else None
+
+
+def document_text(documents: Sequence[Document], spec: ReportSpec) -> str:
+    """Return documents in a format for documents."""
+    text: str = load_reference(spec.document or "")(documents)
+    return text
+
+
+def write_documents(outputs: Sequence[str], documents: Sequence[Document]) -> None:
+    """Write all documents to each file as one page, completely or not at all. Raises StorageError."""
     for output in outputs:
-        write_text(Path(output), _FORMATS[Path(output).suffix](sheets))
+        spec = _document_format(output)
+        if spec is not None:
+            write_text(Path(output), document_text(documents, spec))
 
 
-def print_sheets(sheets: Sequence[Sheet]) -> None:
-    """Print sheets in the style of the terminal."""
+def print_documents(documents: Sequence[Document]) -> None:
+    """Print documents in the style of the terminal."""
     style = terminal_style()
-    texts = [sheet_text(sheet, width=style.width, signs=style.signs, paint=style.paint) for sheet in sheets]
-    click.echo("\n".join(texts), nl=False)
+    click.echo(TextRenderer(style.width, style.signs, style.paint).render(documents), nl=False)

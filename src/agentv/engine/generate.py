@@ -22,7 +22,7 @@ from agentv.registry import Specs
 from agentv.reports.text.yaml_text import yaml_item, yaml_line
 from agentv.scoring.judge_replies.generated import GeneratedCase, parse_cases, parse_rubrics
 from agentv.scoring.judge_replies.replies import UnusableReplyError
-from agentv.scoring.keys.identity import make_id
+from agentv.scoring.keys.identity import make_id, rubric_to_json
 from agentv.templating.variables import fill, variable_names
 from agentv.types.cases import EvalCase, RubricItem
 from agentv.types.errors import ConfigError
@@ -397,17 +397,12 @@ def with_rubrics(job: RubricsJob, results: Sequence[Generated[tuple[RubricItem, 
 
 def rubrics_to_json(items: Sequence[RubricItem]) -> list[JsonValue]:
     """Return rubrics as in eval files, without keys that have their default."""
-    return [_item_to_json(item) for item in items]
+    return [{key: _plain_number(value) for key, value in rubric_to_json(item).items()} for item in items]
 
 
-def _item_to_json(item: RubricItem) -> JsonObject:
-    weight = int(item.weight) if item.weight.is_integer() else item.weight
-    return {
-        "id": item.id,
-        "description": item.description,
-        **({"weight": weight} if weight != 1 else {}),
-        **({"required": True} if item.required else {}),
-    }
+def _plain_number(value: JsonValue) -> JsonValue:
+    """Return a whole number without `.0`."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _new_key(items: Sequence[RubricItem]) -> NewKey:

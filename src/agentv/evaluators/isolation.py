@@ -80,7 +80,7 @@ class PreparedEvaluator(Struct):
     watched: WatchedFiles = field(default_factory=WatchedFiles)
 
 
-def _made(prepared: PreparedEvaluator) -> Evaluator:
+def make_evaluator(prepared: PreparedEvaluator) -> Evaluator:
     """Make an evaluator, and store it in `prepared.live` if it is reusable. Raises EvaluatorError."""
     evaluator = prepared.make()
     if not is_evaluator(evaluator):
@@ -123,7 +123,7 @@ async def _score(prepared: PreparedEvaluator, context: EvaluationContext) -> Eva
     """
     config, timeout_s = prepared.config, prepared.timeout_s
     try:
-        evaluator = _made(prepared) if prepared.live is None else prepared.live
+        evaluator = make_evaluator(prepared) if prepared.live is None else prepared.live
         if context.is_workspace_missing and getattr(evaluator, "reads_workspace", True):
             return failed_score(MISSING_WORKSPACE)
         if config.per_turn:

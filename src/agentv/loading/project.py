@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, defstruct, field
 
 from agentv.loading.files.documents import Document
 from agentv.loading.files.dotenv import load_env
@@ -18,9 +18,11 @@ from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.models.targets_files import PriceModel
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.types.bounds import Name
+from agentv.types.cases import DEFAULT_GUIDELINE_PATTERNS
 from agentv.types.errors import ConfigError, EvalFileError, NothingFoundError, nearest
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
+from agentv.types.run_options import project_options
 from agentv.types.structs import repr_without
 
 if TYPE_CHECKING:
@@ -50,8 +52,6 @@ def translate_config(document: Document, names: Names) -> "Translation | None":
     return translation
 
 
-DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
-
 M = TypeVar("M", bound=FileModel)
 
 
@@ -62,7 +62,7 @@ def _check_pattern(pattern: str) -> str:
     return pattern
 
 
-class ProjectModel(FileModel, frozen=True, kw_only=True):
+class ProjectKeys(FileModel, frozen=True, kw_only=True):
     """The keys of `.agentv.yaml`."""
 
     guideline_patterns: list[Name] | None = None
@@ -75,23 +75,44 @@ class ProjectModel(FileModel, frozen=True, kw_only=True):
     eval_patterns: list[Name] | None = None
 
 
-class ProjectConfig(Struct, frozen=True):
-    """The settings of `.agentv.yaml` files. Each key comes from the nearest file upward that has it; see `sources`.
+ProjectModel = cast(
+    type[ProjectKeys],
+    defstruct(
+        "ProjectModel",
+        [
+            (each.name, Annotated[each.type | None, Meta(description=each.description)], None)
+            for each in project_options()
+        ],
+        bases=(ProjectKeys,),
+        namespace={"__doc__": ProjectKeys.__doc__},
+        module=__name__,
+        frozen=True,
+        kw_only=True,
+    ),
+)
+"""These keys, and the options of a run for which a project may have a default."""
 
-    Paths in `plugins` are absolute. `prices` maps model globs to dollars per million tokens. `public_env` are
-    environment variables that hold no secrets. `store` is the URL of the team database, in which `${{ NAME }}` is not
-    yet filled in. `eval_patterns` select the eval files if a command is given no paths.
-    """
+
+class ProjectConfig(Struct, frozen=True):
+    """The settings of `.agentv.yaml` files. Each key comes from the nearest file upward that has it."""
 
     guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
     gates: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
+    """Modules, and absolute paths of files."""
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
+    """Dollars per million tokens, by model globs."""
     redact: tuple[str, ...] = ()
     public_env: tuple[str, ...] = ()
+    """Environment variables that hold no secrets."""
     store: str | None = None
+    """The URL of the team database, in which `${{ NAME }}` is not yet filled in."""
     eval_patterns: tuple[str, ...] = ()
+    """They select the eval files if a command is given no paths."""
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Options of a run, by their names in RunOptions."""
     sources: Mapping[str, Path] = field(default_factory=dict)
+    """The file of each key that is set."""
 
     def __repr__(self) -> str:
         """Return the usual text without the store's URL, which may hold a password."""
@@ -123,7 +144,9 @@ def read_project(folder: Path, repository_root: Path) -> tuple[ProjectConfig, tu
         for key in given.keys() - values.keys():
             values[key] = _setting(key, given[key], path)
             sources[key] = path
-    return ProjectConfig(**values, sources=sources), tuple(problems)  # type: ignore[arg-type] # checked by the model
+    options = {each.name: values.pop(each.name) for each in project_options() if each.name in values}
+    config = ProjectConfig(**values, options=options, sources=sources)  # type: ignore[arg-type] # checked by the model
+    return config, tuple(problems)
 
 
 def _setting(key: str, value: object, path: Path) -> object:

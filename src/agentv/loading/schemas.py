@@ -21,7 +21,7 @@ from agentv.loading.models.eval_files import (
 from agentv.loading.models.file_model import DefinedAs, Names, file_fields, has_members, is_shared
 from agentv.loading.models.targets_files import TargetModel, TargetsFileModel, UseTargetModel
 from agentv.loading.project import ProjectModel
-from agentv.registry import Registry, Specs
+from agentv.registry import EvaluatorSpec, ProviderSpec, Registry, S, Specs
 from agentv.types.errors import PluginError, UnknownNameError
 from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
 from agentv.types.scales import EvaluationCriteria
@@ -218,7 +218,7 @@ class _Definitions:
         return cast(Schema, rewritten(schema, change))
 
 
-def _eval_schema(registry: Registry) -> Schema:
+def _eval_schema(registry: Registry[EvaluatorSpec]) -> Schema:
     definitions = _Definitions()
     top = definitions.add(SuiteModel)
     case = definitions.add(CaseModel)
@@ -246,7 +246,7 @@ def _eval_schema(registry: Registry) -> Schema:
     return {**top, "$defs": definitions.schemas}
 
 
-def _evaluation_schema(registry: Registry) -> Schema:
+def _evaluation_schema(registry: Registry[EvaluatorSpec]) -> Schema:
     """Return the schema of `EvaluationRunConfig`. Its evaluators need no name, and may have settings under `config`."""
     definitions = _Definitions()
     top = definitions.add(RunConfigModel)
@@ -258,7 +258,7 @@ def _evaluation_schema(registry: Registry) -> Schema:
 
 
 def _evaluator_schemas(
-    definitions: _Definitions, registry: Registry, common: Schema, *, nesting_key: str | None = None
+    definitions: _Definitions, registry: Registry[EvaluatorSpec], common: Schema, *, nesting_key: str | None = None
 ) -> dict[str, Schema]:
     """Return the definitions that eval files and configurations share: evaluators and criteria, or their names."""
     reference = f"#/$defs/{EvaluationCriteria.__name__}"
@@ -275,7 +275,7 @@ def _evaluator_schemas(
     }
 
 
-def _targets_schema(registry: Registry) -> Schema:
+def _targets_schema(registry: Registry[ProviderSpec]) -> Schema:
     definitions = _Definitions()
     top = definitions.add(TargetsFileModel)
     common = definitions.add(TargetModel)
@@ -288,7 +288,7 @@ def _targets_schema(registry: Registry) -> Schema:
 
 
 def _plugin_schema(
-    definitions: _Definitions, common: Schema, registry: Registry, key: str, *, nesting_key: str | None = None
+    definitions: _Definitions, common: Schema, registry: Registry[S], key: str, *, nesting_key: str | None = None
 ) -> Schema:
     """Return the schema of an object whose keys are the common ones and those of the plug-in that `key` names.
 

@@ -1,13 +1,13 @@
 """The registry of the providers; each provider is imported on first use."""
 
-from agentv.registry import NamedModel, Registry, Spec, make_registry
+from agentv.registry import NamedModel, ProviderSpec, Registry, make_registry
 
 __all__ = ["PROVIDERS"]
 
-PROVIDERS: Registry = make_registry(
+PROVIDERS: Registry[ProviderSpec] = make_registry(
     "provider",
     [
-        Spec(
+        ProviderSpec(
             name="azure",
             aliases=("azure-openai",),
             summary="a deployment of a chat model on Azure OpenAI",
@@ -21,7 +21,7 @@ PROVIDERS: Registry = make_registry(
             can_judge=True,
             embeds=True,
         ),
-        Spec(
+        ProviderSpec(
             name="openai",
             summary="a model behind the OpenAI API, or a compatible server",
             settings="agentv.providers.apis.openai:OpenAISettings",
@@ -32,7 +32,7 @@ PROVIDERS: Registry = make_registry(
             can_judge=True,
             embeds=True,
         ),
-        Spec(
+        ProviderSpec(
             name="anthropic",
             summary="a Claude model behind Anthropic's API, or a compatible server",
             settings="agentv.providers.apis.anthropic:AnthropicSettings",
@@ -44,7 +44,7 @@ PROVIDERS: Registry = make_registry(
             is_model_api=True,
             can_judge=True,
         ),
-        Spec(
+        ProviderSpec(
             name="gemini",
             aliases=("google", "google-gemini"),
             summary="a Google model behind the Gemini API or on Vertex AI",
@@ -56,7 +56,7 @@ PROVIDERS: Registry = make_registry(
             can_judge=True,
             embeds=True,
         ),
-        Spec(
+        ProviderSpec(
             name="codex",
             aliases=("codex-cli",),
             summary="the coding agent Codex by OpenAI, on the command line",
@@ -67,7 +67,7 @@ PROVIDERS: Registry = make_registry(
             reads_files=True,
             works_in_folder=True,
         ),
-        Spec(
+        ProviderSpec(
             name="claude",
             aliases=("claude-code",),
             summary="the coding agent Claude Code by Anthropic, on the command line",
@@ -79,7 +79,7 @@ PROVIDERS: Registry = make_registry(
             works_in_folder=True,
             reports_cost=True,
         ),
-        Spec(
+        ProviderSpec(
             name="copilot",
             aliases=("copilot-cli",),
             summary="the coding agent Copilot by GitHub, on the command line",
@@ -90,7 +90,7 @@ PROVIDERS: Registry = make_registry(
             reads_files=True,
             works_in_folder=True,
         ),
-        Spec(
+        ProviderSpec(
             name="pi",
             aliases=("pi-coding-agent",),
             summary="the coding agent pi, on the command line",
@@ -102,7 +102,7 @@ PROVIDERS: Registry = make_registry(
             works_in_folder=True,
             reports_cost=True,
         ),
-        Spec(
+        ProviderSpec(
             name="vscode",
             summary="the agent of VS Code, called through files in its workspace",
             settings="agentv.providers.editors.vscode:VscodeSettings",
@@ -112,7 +112,7 @@ PROVIDERS: Registry = make_registry(
             reads_files=True,
             works_in_folder=True,
         ),
-        Spec(
+        ProviderSpec(
             name="vscode-insiders",
             summary="the agent of VS Code Insiders, called through files in its workspace",
             settings="agentv.providers.editors.vscode:VscodeSettings",
@@ -122,7 +122,7 @@ PROVIDERS: Registry = make_registry(
             reads_files=True,
             works_in_folder=True,
         ),
-        Spec(
+        ProviderSpec(
             name="cli",
             summary="a command, run once for each case",
             settings="agentv.providers.local.cli_settings:CliSettings",
@@ -130,21 +130,21 @@ PROVIDERS: Registry = make_registry(
             works_in_folder=True,
             reports_cost=True,
         ),
-        Spec(
+        ProviderSpec(
             name="http",
             summary="a web service, one request for each case",
             settings="agentv.providers.local.http_provider:HttpSettings",
             factory="agentv.providers.local.http_provider:HttpProvider",
             is_web_service=True,
         ),
-        Spec(
+        ProviderSpec(
             name="mcp",
             summary="a tool of an MCP server, or the list of its tools",
             settings="agentv.providers.protocols.mcp_settings:McpSettings",
             factory="agentv.providers.protocols.mcp_provider:McpProvider",
             extra="mcp",
         ),
-        Spec(
+        ProviderSpec(
             name="a2a",
             summary="an agent behind the Agent2Agent protocol",
             settings="agentv.providers.protocols.a2a_settings:A2aSettings",
@@ -153,7 +153,7 @@ PROVIDERS: Registry = make_registry(
             reads_files=True,
             reports_cost=True,
         ),
-        Spec(
+        ProviderSpec(
             name="python",
             summary="a Python function, sync or async",
             settings="agentv.providers.local.python:PythonSettings",
@@ -163,7 +163,7 @@ PROVIDERS: Registry = make_registry(
             is_code=True,
             reports_cost=True,
         ),
-        Spec(
+        ProviderSpec(
             name="replay",
             summary="answers from a stored run, a results file, a transcript or a log",
             settings="agentv.providers.local.replay:ReplaySettings",
@@ -171,7 +171,7 @@ PROVIDERS: Registry = make_registry(
             is_canned=True,
             is_code=True,
         ),
-        Spec(
+        ProviderSpec(
             name="mock",
             summary="canned answers, for experiments",
             settings="agentv.providers.local.mock:MockSettings",
@@ -180,7 +180,7 @@ PROVIDERS: Registry = make_registry(
             can_judge=True,
             is_code=True,
         ),
-        Spec(
+        ProviderSpec(
             name="local",
             summary="sentence embeddings computed on this machine; not a chat model",
             settings="agentv.providers.local.embeddings:LocalSettings",

@@ -85,7 +85,7 @@ def _cases(mark: _MarkerArguments, definition: pytest.Item, options: SessionOpti
     files = find_eval_files([mark.path], cwd=base)
     for line in skipped_lines([mark.path], cwd=base, found=files):
         definition.warn(pytest.PytestWarning(f"marker agentv: {line}"))
-    run_options = replace(options.run_options(), case_globs=_as_tuple(mark.case), gates=())
+    run_options = replace(options.run_options(file.parent for file in files), case_globs=_as_tuple(mark.case), gates=())
     inputs = load_inputs(files, run_options, cwd=root, env=os.environ)
     groups: list[tuple[WantedCases, list[EvalCase]]] = []
     loaded = 0

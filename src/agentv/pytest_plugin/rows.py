@@ -3,7 +3,7 @@
 import os
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Lock, Thread
@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
-from agentv.engine.planning.inputs import Inputs, SuiteInput, TargetsLoader, load_inputs, load_project_parts
-from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.inputs import (
+    Inputs,
+    SuiteInput,
+    TargetsLoader,
+    load_inputs,
+    load_project_parts,
+    project_options,
+)
 from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.planning.selection import Selection
@@ -28,7 +34,7 @@ from agentv.execution.loops import run_in_own_loop
 from agentv.execution.user_code import described
 from agentv.loading.files.places import find_home, find_repository_root
 from agentv.providers.local.python import PythonProvider, PythonSettings
-from agentv.registry import Spec, Specs
+from agentv.registry import ProviderSpec, Specs
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.run_verdict import Ending, run_verdict
 from agentv.storage.run.likeness import PYTEST
@@ -39,6 +45,7 @@ from agentv.types.provider import ProviderRequest
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
+from agentv.types.run_options import RunOptions, make_options
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:
@@ -56,9 +63,11 @@ class SessionOptions(Struct, frozen=True):
     trials: int | None = None
     gates: tuple[str, ...] | None = None
 
-    def run_options(self) -> RunOptions:
-        """Return the options of the run."""
-        return RunOptions(targets=self.targets, trials=self.trials, gates=self.gates, name="pytest")
+    def run_options(self, folders: Iterable[Path]) -> RunOptions:
+        """Return the options of the run of eval files in `folders`."""
+        values = {"targets": self.targets, "trials": self.trials, "gates": self.gates, "name": "pytest"}
+        given = {name: value for name, value in values.items() if value is not None}
+        return make_options(given, project_options(folders, given))
 
 
 def session_options(config: "pytest.Config") -> SessionOptions:
@@ -225,8 +234,8 @@ class SessionRun:
             return self._plan
 
     def _make_plan(self, all_wanted: Sequence[WantedCases]) -> RunPlan:
-        options = self._options.run_options()
         files = tuple(dict.fromkeys(Path(group.file) for group in all_wanted))
+        options = self._options.run_options([file.parent for file in files] or [self._root])
         if files:
             inputs = load_inputs(files, options, cwd=self._root, env=os.environ)
         else:
@@ -244,7 +253,7 @@ class SessionRun:
         plan.specs.providers.add(self._check_provider())
         return OpenPlan(**{**structs.asdict(plan), "source": PYTEST})
 
-    def _check_provider(self) -> Spec:
+    def _check_provider(self) -> ProviderSpec:
         """Return the plug-in of the provider that returns the answers given to `agentv.check`."""
 
         def factory(target: ResolvedTarget, tools: object) -> PythonProvider:
@@ -253,7 +262,7 @@ class SessionRun:
 
             return PythonProvider(replace(target, settings=PythonSettings(answer)), tools)  # type: ignore[arg-type]
 
-        return Spec(CHECK, "answers given by tests", PythonSettings, factory, is_canned=True)
+        return ProviderSpec(CHECK, "answers given by tests", PythonSettings, factory, is_canned=True)
 
     def _task_of_check(self, given: GivenAnswer, plan: RunPlan) -> CaseTask:
         evaluators = tuple(
@@ -269,7 +278,7 @@ class SessionRun:
         suite, target, known = self._suite_of_checks(given, plan)
         findings = Findings()
         selection = Selection(replace(suite, cases=listed_cases([case])), positions=None, count=1)
-        suite_plan = SuitePlan(selection, (target,), known, self._options.run_options())
+        suite_plan = SuitePlan(selection, (target,), known, plan.options)
         SuiteCheck(plan=suite_plan, specs=plan.specs, findings=findings, overrides={}, home=plan.home).run()
         if findings.problems:
             raise ConfigError("\n".join(findings.problems))

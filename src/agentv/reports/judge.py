@@ -1,11 +1,24 @@
-"""The reports on judges and annotators, as sheets and as JSON: report card, consistency, agreement."""
+"""The reports on judges and annotators, as documents and as JSON: report card, consistency, agreement."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from agentv.reports.document.blocks import (
+    Block,
+    Cell,
+    Document,
+    Item,
+    Items,
+    Lines,
+    Phrase,
+    Quote,
+    Section,
+    Sentence,
+    Table,
+    Verdict,
+)
 from agentv.reports.run.report_json import interval_to_json
-from agentv.reports.sheet import Finding, Part, Sheet
 from agentv.reports.text.amounts import count_text, percent_interval_text, percent_text
 from agentv.scoring.judges.consistency import Consistency, RepeatedJudgement
 from agentv.scoring.judges.labels import LabelledAnswer, Opinion
@@ -41,21 +54,21 @@ class JudgeCard(Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
 
-def card_sheet(judge_card: JudgeCard, *, max_findings: int | None = None) -> Sheet:
-    """Return the card as a sheet with at most `max_findings` disagreements."""
-    parts = [
-        _agreement_part(judge_card.card),
-        _confusion_part(judge_card.card),
-        _annotators_part(judge_card.card.people),
+def card_document(judge_card: JudgeCard, *, max_findings: int | None = None) -> Document:
+    """Return the card as a document with at most `max_findings` disagreements."""
+    blocks: list[Block] = [
+        Verdict((Sentence(_sentence(judge_card.card)),)),
+        _agreement_table(judge_card.card),
+        _confusion_table(judge_card.card),
+        Lines((_annotators_text(judge_card.card.people),)),
+        _tags_table(judge_card.by_tag),
+        _disagreements(judge_card, max_findings),
     ]
-    if judge_card.by_tag:
-        parts.append(_tags_part(judge_card.by_tag))
-    parts.append(_disagreements_part(judge_card, max_findings))
-    notes = (*advice(judge_card.card), *judge_card.remarks)
+    notes: tuple[Phrase, ...] = (*advice(judge_card.card), *map(Quote, judge_card.remarks))
     if notes:
-        parts.append(Part("Limits", notes=notes))
+        blocks.append(Section("Limits", (Lines(notes),)))
     title = f"judge {judge_card.evaluator}, criterion {judge_card.criterion} · run {judge_card.run_id}"
-    return Sheet(title, _sentence(judge_card.card), tuple(parts))
+    return Document(Quote(title), tuple(blocks))
 
 
 def _sentence(card: ReportCard) -> str:
@@ -73,9 +86,8 @@ def _split_text(card: ReportCard) -> str:
     return f"; {card.split:,} more {verb} not counted, because {pronoun} annotators are evenly divided"
 
 
-def _agreement_part(card: ReportCard) -> Part:
+def _agreement_table(card: ReportCard) -> Table:
     rows = [
-        ("agreement", "value", "95 % CI", "answers", "cases"),
         _rate_row("same verdict", card.accuracy),
         _rate_row("sensitivity (judge passes what people pass)", card.sensitivity),
         _rate_row("specificity (judge fails what people fail)", card.specificity),
@@ -83,7 +95,7 @@ def _agreement_part(card: ReportCard) -> Part:
     ]
     if card.weighted is not None:
         rows.append(_kappa_row("weighted kappa of scores", card.weighted, card))
-    return Part("", tuple(rows))
+    return Table(("agreement", "value", "95 % CI", "answers", "cases"), tuple(rows))
 
 
 def _rate_row(name: str, rate: AgreementRate) -> tuple[str, ...]:
@@ -118,39 +130,35 @@ def coefficient_interval_text(interval: Interval | None) -> str:
     return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
 
 
-def _confusion_part(card: ReportCard) -> Part:
+def _confusion_table(card: ReportCard) -> Table:
     counts = card.confusion
-    return Part(
-        "",
+    return Table(
+        ("", "humans pass", "humans fail"),
         (
-            ("", "humans pass", "humans fail"),
             ("judge passes", f"{counts.both_pass:,}", f"{counts.judge_alone:,}"),
             ("judge fails", f"{counts.people_alone:,}", f"{counts.both_fail:,}"),
         ),
     )
 
 
-def _annotators_part(people: PeopleAgreement) -> Part:
+def _annotators_text(people: PeopleAgreement) -> str:
     if not people.answers or people.alike is None:
-        return Part(
-            "", notes=(f"{count_text(people.annotators, 'annotator')}; no answer has labels of two annotators.",)
-        )
+        return f"{count_text(people.annotators, 'annotator')}; no answer has labels of two annotators."
     scores = "" if people.scale_alpha is None else f", of scores: {coefficient_text(people.scale_alpha)}"
-    note = (
+    return (
         f"{percent_text(people.alike)} of pairs of annotators agree ({count_text(people.answers, 'answer')} with "
         "several labels), which limits the agreement of a judge. "
         f"Krippendorff's alpha of verdicts: {coefficient_text(people.alpha)}{scores}."
     )
-    return Part("", notes=(note,))
 
 
-def _tags_part(by_tag: Mapping[str, ReportCard]) -> Part:
-    head = ("tag", "same verdict", "95 % CI", "sensitivity", "specificity", "kappa")
-    return Part("", (head, *(tuple(_tag_row(tag, card)) for tag, card in by_tag.items())))
+def _tags_table(by_tag: Mapping[str, ReportCard]) -> Table:
+    heads = ("tag", "same verdict", "95 % CI", "sensitivity", "specificity", "kappa")
+    return Table(heads, tuple(tuple(_tag_row(tag, card)) for tag, card in by_tag.items()))
 
 
-def _tag_row(tag: str, card: ReportCard) -> Iterator[str]:
-    yield tag
+def _tag_row(tag: str, card: ReportCard) -> Iterator[Cell]:
+    yield Quote(tag)
     yield _share_of(card.accuracy)
     yield percent_interval_text(card.accuracy.interval)
     yield _share_of(card.sensitivity)
@@ -162,14 +170,12 @@ def _share_of(rate: AgreementRate) -> str:
     return "-" if rate.rate is None else f"{percent_text(rate.rate.value)} of {rate.rate.rows:,}"
 
 
-def _disagreements_part(judge_card: JudgeCard, max_findings: int | None) -> Part:
+def _disagreements(judge_card: JudgeCard, max_findings: int | None) -> Section:
     shown = judge_card.disagreements[:max_findings]
     rest = len(judge_card.disagreements) - len(shown)
-    return Part(
-        f"Disagreements: {len(judge_card.disagreements):,}",
-        findings=tuple(map(_finding, shown)),
-        left_out=f"and {rest:,} more; list them with --json or -o card.html" if rest else "",
-    )
+    more = f"and {rest:,} more; list them with --json or -o card.html" if rest else ""
+    items = Items(tuple(map(_disagreement, shown)), more)
+    return Section(f"Disagreements: {len(judge_card.disagreements):,}", (items,))
 
 
 def key_text(key: ResultKey) -> str:
@@ -179,11 +185,11 @@ def key_text(key: ResultKey) -> str:
     return f"{key.eval_id}{prompt}{trial}, {key.target}"
 
 
-def _finding(answer: LabelledAnswer) -> Finding:
+def _disagreement(answer: LabelledAnswer) -> Item:
     judge = answer.judge
-    return Finding(
-        f"{key_text(answer.slot)}: judge {_verdict(judge)}, humans {answer.people_value:.2f}",
-        (("judge", judge.reasoning or "-"), *((each.annotator, _comment(each)) for each in answer.people)),
+    return Item(
+        (Quote(key_text(answer.slot)), f": judge {_verdict(judge)}, humans {answer.people_value:.2f}"),
+        comments=(("judge", judge.reasoning or "-"), *((each.annotator, _comment(each)) for each in answer.people)),
     )
 
 
@@ -291,8 +297,8 @@ class JudgeCheck(Struct, frozen=True):
         return sorted(inconsistent, key=lambda each: -each.deviation)
 
 
-def check_sheet(check: JudgeCheck, *, max_findings: int | None = None) -> Sheet:
-    """Return the check as a sheet with at most `max_findings` answers that have inconsistent verdicts."""
+def check_document(check: JudgeCheck, *, max_findings: int | None = None) -> Document:
+    """Return the check as a document with at most `max_findings` answers that have inconsistent verdicts."""
     consistency = check.consistency
     title = f"judge {check.evaluator} · run {check.run_id}"
     inconsistent = check.inconsistent[:max_findings]
@@ -300,15 +306,16 @@ def check_sheet(check: JudgeCheck, *, max_findings: int | None = None) -> Sheet:
     notes = [_ON_LENGTH]
     if consistency.failed:
         notes.insert(0, f"{count_text(consistency.failed, 'call')} gave no verdict and are not counted.")
-    parts = (
-        Part("", _consistency_rows(consistency), notes=tuple(notes)),
-        Part(
+    more = f"and {rest:,} more; list them with --json or -o check.html" if rest else ""
+    blocks = (
+        Verdict((Sentence(_consistency_sentence(consistency)),)),
+        Section("", (_consistency_table(consistency), Lines(tuple(notes)))),
+        Section(
             f"Inconsistent verdicts: {len(check.inconsistent):,}",
-            findings=tuple(map(_inconsistency, inconsistent)),
-            left_out=f"and {rest:,} more; list them with --json or -o check.html" if rest else "",
+            (Items(tuple(map(_inconsistency, inconsistent)), more),),
         ),
     )
-    return Sheet(title, _consistency_sentence(consistency), parts)
+    return Document(Quote(title), blocks)
 
 
 def _consistency_sentence(consistency: Consistency) -> str:
@@ -320,9 +327,8 @@ def _consistency_sentence(consistency: Consistency) -> str:
     return f"For {share}, {calls} gave the same verdict."
 
 
-def _consistency_rows(consistency: Consistency) -> tuple[tuple[str, ...], ...]:
+def _consistency_table(consistency: Consistency) -> Table:
     rows = [
-        ("", "value", "95 % CI", "answers"),
         _consistency_row("always the same verdict", consistency.same_verdict),
         (
             "spread of an answer's scores (SD)",
@@ -347,7 +353,7 @@ def _consistency_rows(consistency: Consistency) -> tuple[tuple[str, ...], ...]:
     for kind, name in names.items():
         each = consistency.lengths[kind]
         rows.append((name, coefficient_text(each.value), coefficient_interval_text(each.interval), f"{each.answers:,}"))
-    return tuple(rows)
+    return Table(("", "value", "95 % CI", "answers"), tuple(rows))
 
 
 def _consistency_row(name: str, rate: AgreementRate) -> tuple[str, ...]:
@@ -359,10 +365,10 @@ def _answer_count(rate: AgreementRate) -> str:
     return "0" if rate.rate is None else f"{rate.rate.rows:,}"
 
 
-def _inconsistency(answer: RepeatedJudgement) -> Finding:
+def _inconsistency(answer: RepeatedJudgement) -> Item:
     scores = ", ".join(f"{each.value:.2f}" for each in answer.opinions)
     comments = tuple((f"{each.value:.2f}", each.reasoning or "-") for each in answer.opinions)
-    return Finding(f"{key_text(answer.slot)}: {scores}", comments)
+    return Item((Quote(key_text(answer.slot)), f": {scores}"), comments=comments)
 
 
 def check_to_json(check: JudgeCheck) -> JsonObject:
@@ -412,23 +418,28 @@ AGREEMENT_SCHEMA = "agentv-agreement-1"
 _MIN_ANNOTATORS = 2
 
 
-def agreement_sheet(run_id: str, results: Sequence[AnnotatorAgreement]) -> Sheet:
-    """Return the agreement on all criteria as a sheet."""
+def agreement_document(run_id: str, results: Sequence[AnnotatorAgreement]) -> Document:
+    """Return the agreement on all criteria as a document."""
     names = {name for each in results for name in each.annotators}
     answers = max((each.answers for each in results), default=0)
     labelled = f"{count_text(answers, 'answer')} with labels of several annotators"
     sentence = f"{count_text(len(names), 'annotator')}; per criterion, at most {labelled}."
-    head = ("criterion", "tag", "answers", "alike", "alpha", "95 % CI", "metric", "Fleiss' kappa", "of answers")
-    parts = [Part("Agreement", (head, *map(_annotators_row, results)), notes=tuple(_notes(results)))]
+    heads = ("criterion", "tag", "answers", "alike", "alpha", "95 % CI", "metric", "Fleiss' kappa", "of answers")
+    table = Table(heads, tuple(map(_annotators_row, results)))
+    blocks: list[Block] = [
+        Verdict((Sentence(sentence),)),
+        Section("Agreement", (table, Lines(tuple(_notes(results))))),
+    ]
     if pairs := tuple(row for each in results if each.tag is None for row in _pair_rows(each)):
-        parts.append(Part("Pairs of annotators", (("criterion", "annotators", "answers", "Cohen's kappa"), *pairs)))
-    return Sheet(f"agreement of annotators · run {run_id}", sentence, tuple(parts))
+        table = Table(("criterion", "annotators", "answers", "Cohen's kappa"), pairs)
+        blocks.append(Section("Pairs of annotators", (table,)))
+    return Document(("agreement of annotators · run ", Quote(run_id)), tuple(blocks))
 
 
-def _annotators_row(agreement: AnnotatorAgreement) -> tuple[str, ...]:
+def _annotators_row(agreement: AnnotatorAgreement) -> tuple[Cell, ...]:
     return (
-        agreement.criterion,
-        agreement.tag or "all",
+        Quote(agreement.criterion),
+        Quote(agreement.tag) if agreement.tag else "all",
         f"{agreement.answers:,}",
         percent_text(agreement.alike),
         coefficient_text(agreement.alpha.value),
@@ -439,9 +450,10 @@ def _annotators_row(agreement: AnnotatorAgreement) -> tuple[str, ...]:
     )
 
 
-def _pair_rows(agreement: AnnotatorAgreement) -> Iterator[tuple[str, ...]]:
+def _pair_rows(agreement: AnnotatorAgreement) -> Iterator[tuple[Cell, ...]]:
     for pair in agreement.pairs:
-        yield agreement.criterion, f"{pair.first}, {pair.second}", f"{pair.answers:,}", coefficient_text(pair.kappa)
+        annotators = (Quote(pair.first), ", ", Quote(pair.second))
+        yield Quote(agreement.criterion), annotators, f"{pair.answers:,}", coefficient_text(pair.kappa)
 
 
 def _notes(results: Sequence[AnnotatorAgreement]) -> Iterator[str]:

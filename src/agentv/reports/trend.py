@@ -1,4 +1,4 @@
-"""Trends as text, sheet and JSON: a line of bars per suite and target, its latest value and its changes."""
+"""Trends as documents and JSON: a line of bars per suite and target, its latest value and its changes."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -6,8 +6,8 @@ from datetime import datetime
 from msgspec import Struct
 
 from agentv.reports.compare.words import EDITED, unfinished_text
+from agentv.reports.document.blocks import Bars, Cell, Document, Facts, Lines, Phrase, Quote, Section, Table
 from agentv.reports.run.report_json import interval_to_json
-from agentv.reports.sheet import Part, Sheet
 from agentv.reports.text.amounts import (
     count_text,
     difference_text,
@@ -19,16 +19,10 @@ from agentv.reports.text.amounts import (
     score_text,
     seconds_text,
 )
-from agentv.reports.text.printable import one_line
-from agentv.reports.text.signs import UNICODE, Paint, Signs, sparkline, without_colour
-from agentv.reports.text.width import table, wrap
 from agentv.scoring.comparison.trend import SeriesChange, TrendPoint, TrendRun, TrendSeries
 from agentv.scoring.counting.run_sums import MetricKey
 from agentv.types.json_value import JsonObject
 from agentv.types.summaries import Interval
-
-_WIDTH = 80
-_INDENT = " " * 8
 
 
 class MetricFormat:
@@ -79,7 +73,7 @@ class MetricFormat:
                 return difference_text(difference)
 
 
-RUN_HEAD = ("run", "commit", "value", "95 % CI", "change")
+RUN_HEADS = ("run", "commit", "value", "95 % CI", "change")
 MAX_LISTED = 5
 """The maximum number of listed gaps and of listed edits; the table of runs has all of them."""
 
@@ -162,7 +156,7 @@ class TrendWords(Struct, frozen=True):
         return [*more, *(f"{point.run.run_id}: {point.gap}" for point in gaps[-MAX_LISTED:])]
 
     def row(self, point: TrendPoint) -> tuple[str, ...]:
-        """Return a point as a table row, in the order of `RUN_HEAD`."""
+        """Return a point as a table row, in the order of `RUN_HEADS`."""
         numbers, measured = self.numbers, point.measured
         about = (point.run.run_id, commit_text(point.run))
         if measured is None:
@@ -220,63 +214,6 @@ def marks_of(point: TrendPoint) -> list[str]:
     return marks
 
 
-class TrendView(Struct, frozen=True):
-    """The layout of trends as text. `width` None: lines are not wrapped, and bars fit 80 columns."""
-
-    words: TrendWords
-    width: int | None = _WIDTH
-    signs: Signs = UNICODE
-    paint: Paint = without_colour
-
-    def render(self, series: Sequence[TrendSeries], *, with_runs: bool = False) -> str:
-        """Return all series, each with a table of its runs if requested."""
-        blocks = [[*self._block(each), *(["", *self._runs(each)] if with_runs else [])] for each in series]
-        return self.signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks) + "\n")
-
-    def _block(self, series: TrendSeries) -> Iterator[str]:
-        yield from (self.paint(line, "bold") for line in self._wrapped(self.words.title(series), ""))
-        yield from self._bars(series)
-        yield from self._labelled("runs", self.words.extent(series))
-        yield from self._labelled("last", self.words.last(series))
-        if series.last is not None:
-            yield from self._wrapped(self.words.about(series.last), _INDENT)
-        for change in series.changes:
-            yield from self._labelled("change", self.words.change(series, change))
-        if edits := self.words.edits(series):
-            yield from self._labelled("edited", edits)
-        for gap in self.words.gaps(series):
-            yield from self._labelled("gap", gap)
-
-    def _bars(self, series: TrendSeries) -> Iterator[str]:
-        """Yield the bars and below them `^` for changes and `|` for edits; only the newest points if not all fit."""
-        points = series.points[-((self.width or _WIDTH) - len(_INDENT)) :]
-        values = [None if each.measured is None else each.measured.value for each in points]
-        yield f"{_INDENT}{sparkline(values, self.signs)}"
-        first = len(series.points) - len(points)
-        changed = {change.at - first for change in series.changes}
-        edited = {number for number, point in enumerate(points) if point.is_suite_changed}
-        markers = ["^" if number in changed else "|" if number in edited else " " for number in range(len(points))]
-        line = "".join(markers).rstrip()
-        if line:
-            yield f"{_INDENT}{line}"
-
-    def _runs(self, series: TrendSeries) -> Iterator[str]:
-        """Yield a table of the points and notes on some of them."""
-        yield from table([RUN_HEAD, *map(self.words.row, series.points)], self.width, self.paint)
-        for note in self.words.notes(series):
-            yield from self._wrapped(note, "")
-
-    def _labelled(self, label: str, text: str) -> Iterator[str]:
-        first, *others = self._wrapped(text, _INDENT)
-        yield f"{label:<{len(_INDENT)}}{first.removeprefix(_INDENT)}"
-        yield from others
-
-    def _wrapped(self, text: str, indent: str) -> list[str]:
-        shown = one_line(text)
-        lines = [shown] if self.width is None else wrap(shown, max(self.width - len(indent), 1))
-        return [f"{indent}{line}" for line in lines]
-
-
 TREND_SCHEMA = "agentv-trend-1"
 
 
@@ -328,22 +265,33 @@ def _change_to_json(series: TrendSeries, change: SeriesChange) -> JsonObject:
     }
 
 
-def trend_sheet(series: TrendSeries, words: TrendWords) -> Sheet:
-    """Return a series as a sheet: its bars, latest value, changes and runs."""
-    values = [None if point.measured is None else point.measured.value for point in series.points]
-    rows = (RUN_HEAD, *map(words.row, series.points))
-    return Sheet(
-        words.title(series),
-        f"{sparkline(values, UNICODE)}  {words.last(series)}",
-        (Part("", notes=tuple(_notes(series, words))), Part("runs", rows, notes=tuple(words.notes(series)))),
-    )
+def trend_document(series: TrendSeries, words: TrendWords, *, with_runs: bool) -> Document:
+    """Return a series as a document: its bars, latest value, changes, and on request its runs."""
+    blocks = (Section("", (_bars(series), Facts(tuple(_facts(series, words))))), _runs(series, words))
+    return Document(Quote(words.title(series)), blocks if with_runs else blocks[:1])
 
 
-def _notes(series: TrendSeries, words: TrendWords) -> Iterator[str]:
-    yield words.extent(series)
+def _bars(series: TrendSeries) -> Bars:
+    """Return the bars, with `^` below changes and `|` below edits."""
+    changed = {change.at for change in series.changes}
+    values = tuple(None if each.measured is None else each.measured.value for each in series.points)
+    edited = ("|" if each.is_suite_changed else " " for each in series.points)
+    return Bars(values, "".join("^" if number in changed else mark for number, mark in enumerate(edited)))
+
+
+def _facts(series: TrendSeries, words: TrendWords) -> Iterator[tuple[str, Phrase]]:
+    yield "runs", words.extent(series)
+    yield "last", words.last(series)
     if series.last is not None:
-        yield words.about(series.last)
+        yield "", Quote(words.about(series.last))
     for change in series.changes:
-        yield f"change: {words.change(series, change)}"
+        yield "change", words.change(series, change)
     if edits := words.edits(series):
-        yield f"edited: {edits}"
+        yield "edited", edits
+    for gap in words.gaps(series):
+        yield "gap", Quote(gap)
+
+
+def _runs(series: TrendSeries, words: TrendWords) -> Section:
+    rows: list[tuple[Cell, ...]] = [(Quote(run_id), *cells) for run_id, *cells in map(words.row, series.points)]
+    return Section("", (Table(RUN_HEADS, tuple(rows)), Lines(tuple(map(Quote, words.notes(series))))))

@@ -3,19 +3,19 @@
 Importing this package imports no store.
 """
 
-from agentv.registry import Registry, Spec, make_registry
+from agentv.registry import Registry, StoreSpec, make_registry
 
-STORES: Registry = make_registry(
+STORES: Registry[StoreSpec] = make_registry(
     "store",
     (
-        Spec(
+        StoreSpec(
             "json_file",
             "one JSON Lines file, to which each judgement is appended",
             settings="agentv.storage.judgements.json_file:JsonFileSettings",
             factory="agentv.storage.judgements.json_file:make_json_file",
             aliases=("JsonFile", "JsonFileStorageProvider"),
         ),
-        Spec(
+        StoreSpec(
             "postgres",
             "the team's PostgreSQL database, one row for each judgement",
             settings="agentv.storage.postgres.judgements:PostgresSettings",

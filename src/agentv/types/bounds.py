@@ -1,13 +1,86 @@
 """Types of values with bounds, which hold however a value was given: in a file, as a dict or in an object."""
 
-from typing import Annotated, TypeAlias
+import sys
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeAlias, Union, cast, get_args, get_origin
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
+CountFromZero: TypeAlias = Annotated[int, Meta(ge=0)]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
 Milliseconds: TypeAlias = Annotated[float, Meta(ge=0)]
 Dollars: TypeAlias = Annotated[float, Meta(gt=0)]
+FiniteDollars: TypeAlias = Annotated[float, Meta(gt=0, le=sys.float_info.max)]  # `lt` takes no infinity
 Weight: TypeAlias = Annotated[float, Meta(ge=0)]
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+
+_KIND_TEXTS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    tuple: "a list of strings",
+}
+
+
+class ValueType(Struct, frozen=True):
+    """The type of a plain value: a bool, a number, a string, one of a few words, or a tuple of strings."""
+
+    kind: type
+    bounds: Meta = Meta()
+    words: tuple[str, ...] = ()
+    """The allowed values of a string; () if any is allowed."""
+    may_be_none: bool = False
+
+    def problem(self, value: object) -> str | None:
+        """Return why a value is not of this type, such as `must be at least 1, not 0`; None if it is."""
+        if value is None and self.may_be_none:
+            return None
+        if self.words:
+            return None if value in self.words else f"must be {_any_of(self.words)}, not {value!r}"
+        if not self._has_kind(value):
+            return f"must be {_KIND_TEXTS[self.kind]}, not {value!r}"
+        if self.bounds.min_length and not cast(str, value).strip():
+            return "must not be empty"
+        return self._out_of_bounds(cast(float, value)) if self.kind in (int, float) else None
+
+    def _has_kind(self, value: object) -> bool:
+        if isinstance(value, bool):
+            return self.kind is bool
+        if self.kind is tuple:
+            return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+        return isinstance(value, (int, float) if self.kind is float else self.kind)
+
+    def _out_of_bounds(self, value: float) -> str | None:
+        bounds = self.bounds
+        if bounds.ge is not None and not value >= bounds.ge:
+            return f"must be at least {bounds.ge}, not {value}"
+        is_finite = bounds.le == sys.float_info.max
+        if (bounds.gt is not None and not value > bounds.gt) or (is_finite and not value < float("inf")):
+            return f"must be {'a finite number ' if is_finite else ''}above {bounds.gt}, not {value}"
+        if bounds.le is not None and not value <= bounds.le:
+            return f"must be at most {bounds.le}, not {value}"
+        return None
+
+
+@cache
+def value_type(hint: Any) -> ValueType:
+    """Return the type of a plain value from a type hint, whose bounds are in a `Meta`."""
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    wanted = [each for each in members if each is not NoneType]
+    kind, *marks = get_args(wanted[0]) if get_origin(wanted[0]) is Annotated else (wanted[0],)
+    words = get_args(kind) if get_origin(kind) is Literal else ()
+    plain = str if words else get_origin(kind) or kind
+    if len(wanted) > 1 or plain not in _KIND_TEXTS:
+        raise TypeError(f"{hint} is not the type of a plain value")
+    bounds = next((mark for mark in marks if isinstance(mark, Meta)), Meta())
+    return ValueType(plain, bounds, words, may_be_none=len(wanted) < len(members))
+
+
+def _any_of(words: tuple[str, ...]) -> str:
+    """Return words as `'a', 'b' or 'c'`."""
+    *first, last = map(repr, words)
+    return f"{', '.join(first)} or {last}" if first else last

@@ -238,6 +238,11 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
             **more: Unpack[CaseKeywords],
         ) -> None: ...
 
+    @property
+    def is_conversation(self) -> bool:
+        """True if the target is called turn by turn, with its own answers."""
+        return bool(self.turns)
+
     def with_prompts(self) -> "tuple[EvalCase, ...]":
         """Return the case with the messages of each prompt; the case itself without prompts."""
         if not self.prompts:
@@ -343,6 +348,9 @@ METADATA_PREFIX = "metadata."
 """The prefix of columns, roles and keys that stand for an entry of a case's metadata."""
 
 
+DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/*.prompt.md", "**/prompts/**")
+
+
 class EvalSuite(Struct, frozen=True):
     """One eval file."""
 
@@ -399,6 +407,8 @@ class EvalSuite(Struct, frozen=True):
     inline_targets: tuple[TargetConfig, ...] = ()
     files: tuple[str, ...] = ()
     """The other files that the suite consists of: its side file, datasets, code of datasets, and prompts."""
+    guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
+    """The patterns of attached files that are instructions for the agent instead of a part of the question."""
 
 
 def listed_cases(cases: Iterable[EvalCase] | Sequence[EvalCase]) -> ListedCases:

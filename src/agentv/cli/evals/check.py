@@ -247,9 +247,9 @@ def command(
     Exit codes: 0 no errors, 3 a target does not answer (--online), 4 errors found, 5 nothing to check.
     """
     from agentv.cli.terminal import command_stream
-    from agentv.engine.planning.options import parse_variables
     from agentv.engine.plugins.loading import load_specs
     from agentv.loading.check.check import check_paths
+    from agentv.types.run_options import parse_variables
 
     cwd = Path.cwd()
     chosen = "json" if as_json else format_

@@ -39,7 +39,6 @@ from agentv.engine.generate import (
     with_rubrics,
 )
 from agentv.engine.planning.inputs import SuiteInput, TargetsLoader, load_inputs, load_project_parts
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.selection import select_cases
 from agentv.engine.planning.targets import KnownTargets
 from agentv.execution.processes.live_trees import kill_all
@@ -59,6 +58,7 @@ from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
+from agentv.types.run_options import RunOptions
 from agentv.types.usage import total_usage
 
 T = TypeVar("T")

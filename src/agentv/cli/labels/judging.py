@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.labels.label_file import criteria_by_case, read_labels
-from agentv.cli.running.scored import runner_of
+from agentv.cli.running.scored import answer_tasks_of
 from agentv.cli.running.stopping import stopping_on_signals
-from agentv.cli.screen import print_sheets, refuse_unknown_suffixes, write_sheets
+from agentv.cli.screen import print_documents, refuse_unknown_suffixes, write_documents
 from agentv.cli.terminal import own_stdout, terminal_columns
 from agentv.engine.criteria.stored_answers import find_given_setups, judge_repeatedly
 from agentv.engine.planning.plan import RunPlan
@@ -43,9 +43,9 @@ from agentv.reports.judge import (
     MAX_INCONSISTENT,
     JudgeCard,
     JudgeCheck,
-    card_sheet,
+    card_document,
     card_to_json,
-    check_sheet,
+    check_document,
     check_to_json,
 )
 from agentv.reports.text.amounts import clock_text, count_text, money_text
@@ -140,14 +140,14 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
 
 
 def _print_cards(cards: Sequence[JudgeCard], files: Sequence[str | None], options: CalibrateOptions) -> None:
-    write_sheets(options.outputs, [card_sheet(card) for card in cards])
+    write_documents(options.outputs, [card_document(card) for card in cards])
     if options.as_json:
         output: list[JsonValue] = [
             {**card_to_json(card), "calibration": file} for card, file in zip(cards, files, strict=True)
         ]
         click.echo(printable_json(pretty_json({"schema": CARD_SCHEMA, "cards": output})))
         return
-    print_sheets([card_sheet(card, max_findings=MAX_DISAGREEMENTS) for card in cards])
+    print_documents([card_document(card, max_findings=MAX_DISAGREEMENTS) for card in cards])
     for file in (*filter(None, files), *options.outputs):
         click.echo(f"Wrote {one_line(file)}")
 
@@ -267,7 +267,7 @@ def _find_setups(stored: StoredRun, home: Path, rows: Sequence[CaseResult], eval
     cwd = working_folder(stored.run, stored.folder.resolve().parent.parent)
     with own_stdout(), chdir(cwd):  # relative paths in eval files start from the folder of the original run
         if stored.has_given_answers:
-            found = find_given_setups(runner_of(stored), stored, rows, evaluator)
+            found = find_given_setups(answer_tasks_of(stored), stored, rows, evaluator)
         else:
             plan = load_stored_plan(stored.run, home, cwd=cwd, env=os.environ)
             found = find_setups(plan, rows, evaluator, clock=make_clock())
@@ -445,11 +445,11 @@ async def _judge_given(
     repeat_plan: _RepeatPlan, options: CheckOptions, stop: StopSignal
 ) -> tuple[Sequence[CaseResult], set[ResultKey]]:
     progress = ProgressLine(sys.stderr, len(repeat_plan.answer_lengths) * options.repeats, now=time.monotonic)
-    runner = runner_of(repeat_plan.stored, only=repeat_plan.names)
+    tasks = answer_tasks_of(repeat_plan.stored, only=repeat_plan.names)
     try:
         with stopping_on_signals(stop):
             return await judge_repeatedly(
-                runner,
+                tasks,
                 repeat_plan.stored,
                 repeat_plan.answer_lengths,
                 repeats=options.repeats,
@@ -513,11 +513,11 @@ def _print_checks(checks: Sequence[JudgeCheck], file: Path, options: CheckOption
         write_by_rename(file, pretty(output))
     except OSError as error:
         raise StorageError(f"cannot write {file}: {error.strerror or error}") from error
-    write_sheets(options.outputs, [check_sheet(each) for each in checks])
+    write_documents(options.outputs, [check_document(each) for each in checks])
     if options.as_json:
         click.echo(printable_json(pretty_json(output)))
         return
-    print_sheets([check_sheet(each, max_findings=MAX_INCONSISTENT) for each in checks])
+    print_documents([check_document(each, max_findings=MAX_INCONSISTENT) for each in checks])
     for written in (str(file), *options.outputs):
         click.echo(f"Wrote {one_line(written)}")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 from msgspec import Struct
 
-from agentv.cli.screen import print_sheets, refuse_unknown_suffixes, write_sheets
+from agentv.cli.screen import print_documents, refuse_unknown_suffixes, write_documents
 from agentv.engine.running.clock import make_clock
 from agentv.loading.files.places import find_home
-from agentv.reports.judge import AGREEMENT_SCHEMA, agreement_sheet, agreement_to_json
+from agentv.reports.judge import AGREEMENT_SCHEMA, agreement_document, agreement_to_json
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.scoring.counting.groups import no_tags_message
 from agentv.scoring.judges.agreement import Metric
@@ -112,14 +112,14 @@ def show_agreement(reference: str, options: AgreementOptions) -> int:
     if options.by == "tag" and not any(unit.tags for each in labels for unit in each.units):
         raise ConfigError(no_tags_message("labelled case"))
     results = [result for each in labels for result in _agreements(each, by_tag=options.by == "tag")]
-    sheet = agreement_sheet(stored.run_id, results)
-    write_sheets(options.outputs, [sheet])
+    document = agreement_document(stored.run_id, results)
+    write_documents(options.outputs, [document])
     if options.as_json:
         rows: list[JsonValue] = [agreement_to_json(each) for each in results]
         output = {"schema": AGREEMENT_SCHEMA, "run_id": stored.run_id, "agreement": rows}
         click.echo(printable_json(pretty_json(output)))
         return 0
-    print_sheets([sheet])
+    print_documents([document])
     for file in options.outputs:
         click.echo(f"Wrote {one_line(file)}")
     return 0

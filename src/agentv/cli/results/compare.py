@@ -2,28 +2,25 @@
 
 import random
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from msgspec import Struct
 
 from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
-from agentv.cli.screen import terminal_style, warn_of_edits
-from agentv.reports.compare.groups import (
+from agentv.cli.screen import document_text, print_documents, warn_of_edits
+from agentv.reports import COMPARISONS, REPORTS, document_formats
+from agentv.reports.compare.compared import (
+    Compared,
     ComparedGroup,
+    ExplainedComparison,
+    FindReasons,
     GroupedComparison,
-    groups_html,
-    groups_markdown,
-    groups_text,
-    groups_to_json,
+    Reasons,
 )
-from agentv.reports.compare.html import comparisons_html
-from agentv.reports.compare.json import COMPARE_SCHEMA, agentv_ts_json, comparison_to_json
-from agentv.reports.compare.markdown import comparison_markdown
-from agentv.reports.compare.matrix import matrix_markdown, matrix_text
-from agentv.reports.compare.text import ComparisonView
-from agentv.reports.compare.words import FindReasons, Reasons, reason_line, unfinished_text
-from agentv.reports.text.printable import one_line, printable_json
+from agentv.reports.compare.document import comparison_document
+from agentv.reports.compare.words import reason_line, unfinished_text
+from agentv.reports.text.printable import one_line
 from agentv.scoring.comparison.compare import (
     CaseDifference,
     Comparison,
@@ -40,87 +37,40 @@ from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
 from agentv.storage.run.scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError, UnknownNameError
-from agentv.types.json_value import JsonObject
-from agentv.types.messages_json import pretty_json
 from agentv.types.results import CaseName, RunVerdict
 
-FORMATS = ("text", "json", "markdown", "html", "agentv-ts")
+TEXT = "text"
+"""The format of the terminal, which only the command knows."""
 
 
 class FormatChoice(click.Choice[str]):
-    """A format of a comparison. `agentv`, the former name of `agentv-ts`, is accepted with a warning."""
+    """A format of a comparison, by its name or an alias.
+
+    `agentv`, the former name of `agentv-ts`, is accepted with a warning.
+    """
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name of the format."""
         if value == "agentv":
             click.echo("warning: --format agentv is deprecated; its name is now agentv-ts", err=True)
-            return "agentv-ts"
-        return super().convert(value, param, ctx)
+        canonical = (registry.aliases.get(value) for registry in (COMPARISONS, REPORTS))
+        return super().convert(next(filter(None, canonical), value), param, ctx)
 
 
-class ExplainedComparison(NamedTuple):
-    """A comparison with the reader of the reasons for its scores, and the verdict of the gates if there are any."""
-
-    comparison: Comparison
-    find_reasons: FindReasons
-    verdict: RunVerdict | None
+def formats() -> tuple[str, ...]:
+    """Return the names of the formats of a comparison."""
+    return (TEXT, *(each.name for each in (*COMPARISONS, *document_formats())))
 
 
-def comparisons_text(explained: Sequence[ExplainedComparison], format: str, max_listed: int) -> str:  # noqa: A002 - the option's name
-    """Return one comparison, or the matrix of several. At most `max_listed` improved and regressed cases are listed."""
-    match format:
-        case "agentv-ts":
-            return _json_text(agentv_ts_json(explained[0].comparison))
-        case "json":
-            shown = [comparison_to_json(*each) for each in explained]
-            return _json_text(shown[0] if len(shown) == 1 else {"schema": COMPARE_SCHEMA, "comparisons": shown})
-        case "markdown":
-            return _markdown(explained, max_listed)
-        case "html":
-            return comparisons_html(explained, max_listed=max_listed)
-        case _:
-            return _text(explained, max_listed)
-
-
-def grouped_text(grouped: GroupedComparison, format: str) -> str:  # noqa: A002 - the option's name
-    """Return a comparison by group."""
-    match format:
-        case "json":
-            return _json_text(groups_to_json(grouped))
-        case "markdown":
-            return groups_markdown(grouped)
-        case "html":
-            return groups_html(grouped)
-        case _:
-            style = terminal_style()
-            return groups_text(grouped, ComparisonView(style.width, style.signs, style.paint))
-
-
-def _markdown(explained: Sequence[ExplainedComparison], max_listed: int) -> str:
-    if len(explained) == 1:
-        comparison, find_reasons, verdict = explained[0]
-        return comparison_markdown(comparison, find_reasons, max_listed=max_listed, verdict=verdict)
-    return matrix_markdown([each.comparison for each in explained], [each.verdict for each in explained])
-
-
-def _text(explained: Sequence[ExplainedComparison], max_listed: int) -> str:
-    style = terminal_style()
-    if len(explained) == 1:
-        comparison, find_reasons, verdict = explained[0]
-        return ComparisonView(style.width, style.signs, style.paint, max_listed).render(
-            comparison, find_reasons, verdict
-        )
-    return matrix_text(
-        [each.comparison for each in explained],
-        [each.verdict for each in explained],
-        width=style.width,
-        signs=style.signs,
-        paint=style.paint,
-    )
-
-
-def _json_text(output: JsonObject) -> str:
-    return f"{printable_json(pretty_json(output))}\n"
+def _print(compared: Compared, options: "CompareOptions") -> None:
+    if options.format in COMPARISONS:
+        click.echo(COMPARISONS.get(options.format).load_factory()(compared), nl=False)
+        return
+    document = comparison_document(compared, options.max_listed)
+    if options.format == TEXT:
+        print_documents([document])
+    else:
+        click.echo(document_text([document], REPORTS.get(options.format)), nl=False)
 
 
 def reason_finder(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] | None = None) -> FindReasons:
@@ -204,11 +154,11 @@ def _compare_runs(runs: Sequence[FoundScores], options: CompareOptions, gates: t
     if len(others) > 1:
         comparisons = list(correct_comparisons(comparisons))
     verdicts = [_verdict(each, gates, options.max_errors) for each in comparisons]
-    explained = [
+    explained = tuple(
         ExplainedComparison(each, reason_finder(first, run), _shown_verdict(verdict, gates))
         for each, run, verdict in zip(comparisons, others, verdicts, strict=True)
-    ]
-    click.echo(comparisons_text(explained, options.format, options.max_listed), nl=False)
+    )
+    _print(explained, options)
     if options.format == "agentv-ts" and comparisons[0].cases:
         return 0 if comparisons[0].mean_of_pairs >= 0 else 1
     return min((each.exit_code for each in verdicts), key=_CODES_BY_WEIGHT.index)
@@ -292,12 +242,13 @@ def _compare_groups(
     for (key, *sides), comparison in zip(paired.pairs, correct_comparisons(comparisons), strict=True):
         verdict = _verdict(comparison, gates, options.max_errors)
         find_reasons = reason_finder(before, after, (sides[0], sides[1]))
-        groups.append(ComparedGroup(key, comparison, find_reasons, _shown_verdict(verdict, gates)))
+        groups.append(ComparedGroup(key, ExplainedComparison(comparison, find_reasons, _shown_verdict(verdict, gates))))
     grouped = GroupedComparison(
         by, before.side, after.side, tuple(groups), only_before=paired.only_before, only_after=paired.only_after
     )
-    click.echo(grouped_text(grouped, options.format), nl=False)
-    codes = [0 if each.verdict is None else each.verdict.exit_code for each in groups]
+    _print(grouped, options)
+    verdicts = [each.explained.verdict for each in groups]
+    codes = [0 if each is None else each.exit_code for each in verdicts]
     if not codes:
         return NOTHING_SELECTED
     if gates is None and 0 in codes:  # without gates, one compared group is enough
@@ -420,8 +371,8 @@ def _grouping_of(words: tuple[str, ...]) -> str | None:
 @click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the permutation tests.")
 @click.option(
     "--format",
-    type=FormatChoice(FORMATS),
-    default="text",
+    type=FormatChoice(formats()),
+    default=TEXT,
     show_default=True,
     help="Output format; agentv-ts: the JSON and exit codes of AgentV for TypeScript.",
 )

@@ -17,10 +17,11 @@ from agentv.cli.terminal import command_stream, own_stdout
 from agentv.engine.stored.judged_by import present_file_notes
 from agentv.engine.stored.report import load_report
 from agentv.engine.stored.report_tools import report_tools
-from agentv.registry import Registry
-from agentv.reports import REPORTS, STDOUT
-from agentv.reports.run.end_table import end_report, group_tables
+from agentv.registry import Registry, ReportSpec
+from agentv.reports import REPORTS, STDOUT, names_of
+from agentv.reports.run.end_table import end_report
 from agentv.reports.run.exports import Export, StreamExport, make_export
+from agentv.reports.run.groups import group_tables
 from agentv.reports.run.report_json import report_text
 from agentv.reports.run.row_text import RowLabels
 from agentv.reports.text.printable import runner_parses_log
@@ -161,7 +162,7 @@ def _exports(outputs: Sequence[str], options: ReportOptions, stdout: TextIO) -> 
         export.close()
 
 
-def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
+def _formats(outputs: Sequence[str], format_name: str | None) -> Registry[ReportSpec]:
     """Return the built-in formats; if another one is requested, also those of the project's plug-ins."""
     endings = [Path(output).name.partition(".")[2] for output in outputs if output != STDOUT]
     if all(name in REPORTS for name in (*endings, format_name or "jsonl")):
@@ -186,7 +187,7 @@ def _formats(outputs: Sequence[str], format_name: str | None) -> Registry:
     "--format",
     "format_name",
     metavar="FORMAT",
-    help="Print the run as html, md, junit.xml, sarif, csv, jsonl, yaml, json or github.",
+    help=f"Print the run as {', '.join(names_of()[:-1])} or {names_of()[-1]}.",
 )
 @click.option("--include-trace", is_flag=True, help="Include traces and output messages in .jsonl and .yaml reports.")
 @click.option(
@@ -217,8 +218,7 @@ def command(
 ) -> int:
     """Write a report of a stored run; without options, print the report shown at the end of the run.
 
-    FILE ends in .html, .md, .junit.xml, .sarif, .csv, .jsonl, .yaml or .json. `agentv plugins` lists these formats and
-    those of plug-ins.
+    The suffix of FILE is the name of a format. `agentv plugins` lists the formats, and those of plug-ins.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agentv.cli.indexed import run_index
 from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
 from agentv.cli.screen import terminal_style, warn_of_edits
-from agentv.reports.run.end_table import group_tables
+from agentv.reports.run.groups import group_tables
 from agentv.scoring.counting.groups import count_groups
 from agentv.storage.index.row_query import PAGE_SIZE, RowPage, RowQuery
 from agentv.storage.run.stored import StoredRun

@@ -10,13 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
-from agentv.cli.screen import refuse_unknown_suffixes, terminal_style, warn_of_edits, write_sheets
+from agentv.cli.screen import print_documents, refuse_unknown_suffixes, warn_of_edits, write_documents
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.trend_runs import WantedPlaces, left_out_parts, load_trend_runs, refuse_unknown
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable_json
-from agentv.reports.trend import TrendView, TrendWords, trend_sheet, trend_to_json
-from agentv.scoring.comparison.trend import TrendRun, TrendSeries, find_series, parse_metric
+from agentv.reports.trend import TrendWords, trend_document, trend_to_json
+from agentv.scoring.comparison.trend import TrendRun, find_series, parse_metric
 from agentv.scoring.counting.run_sums import MetricKey
 from agentv.storage.run.stored import StoredRun
 from agentv.storage.run.stored_check import RESULTS_ONLY, StoredCheck, check_stored_run
@@ -62,11 +62,11 @@ def _trend(source: ProjectRuns | StoreRuns, options: TrendOptions, metric: Metri
     has_commits = any(point.run.commit for each in series for point in each.points)
     point_noun = "commit" if options.by_commit and has_commits else "run"
     words = TrendWords(options.metric, metric, make_clock()(), point_noun)
-    write_sheets(options.outputs, [trend_sheet(each, words) for each in series])
+    write_documents(options.outputs, [trend_document(each, words, with_runs=True) for each in series])
     if options.as_json:
         click.echo(printable_json(pretty_json(trend_to_json(series, options.metric))))
     elif series:
-        _print(series, words, options)
+        print_documents([trend_document(each, words, with_runs=options.with_runs) for each in series])
     else:
         click.echo(f"no matching run with results in {source.name}")
     for output in options.outputs:
@@ -95,12 +95,6 @@ def _checked_for_edits(runs: Sequence[TrendRun], folders: Mapping[str, Path]) ->
         of_all = f"{unrecorded:,} of {count_text(len(checks), 'run')}"
         click.echo(f"note: no checksums are recorded for {of_all}; changed results cannot be detected there", err=True)
     return [replace(run, edits=checks[run.run_id].edits) if run.run_id in checks else run for run in runs]
-
-
-def _print(series: Sequence[TrendSeries], words: TrendWords, options: TrendOptions) -> None:
-    style = terminal_style()
-    view = TrendView(words, style.width, style.signs, style.paint)
-    click.echo(view.render(series, with_runs=options.with_runs), nl=False)
 
 
 @click.command("trend")

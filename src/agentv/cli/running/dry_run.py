@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from agentv.cli.options import OutputOptions
 from agentv.cli.running.running import run_and_report
 from agentv.engine.forecast.dry_run import describe_plan, load_forecast, plan_to_json, write_prompts
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.run_stores import make_store
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import printable_json
 from agentv.types.errors import ConfigError
 from agentv.types.messages_json import pretty_json
+from agentv.types.run_options import RunOptions
 
 PILOT = "pilot"
 """The name of pilot runs."""

@@ -26,11 +26,11 @@ def probe_paths(
     selects targets; an empty tuple selects all.
     """
     from agentv.engine.planning.inputs import load_inputs
-    from agentv.engine.planning.options import RunOptions
     from agentv.engine.planning.planning import make_plan
     from agentv.loading.files.places import find_eval_files, find_home
     from agentv.loading.project import paths_to_read
     from agentv.types.cases import EvalCase
+    from agentv.types.run_options import RunOptions
 
     cwd, options = Path.cwd(), RunOptions(targets=targets, targets_file=targets_file, variables=variables)
     files = find_eval_files(paths_to_read(paths, cwd=cwd), cwd=cwd)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import click
 from msgspec import Struct
 
-from agentv.cli.options import ALLOW_PATH_OPTION
+from agentv.cli.options import ALLOW_PATH_OPTION, run_option
 
 
 class ContinueOptions(Struct, frozen=True):
@@ -34,31 +34,17 @@ STORE_OPTION: Callable[..., Any] = click.option(
 QUOTA_OPTION: Callable[..., Any] = click.option(
     "--quota", metavar="URL", help="Share rate limits and named budgets through this database (default: the run's own)."
 )
-BUDGET_OPTION: Callable[..., Any] = click.option(
-    "--budget-usd",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="X",
-    help="Spend at most X dollars from now on (default: the rest of the budget).",
+BUDGET_OPTION = run_option(
+    "budget_usd", help="Spend at most X dollars from now on (default: the rest of the budget).", default=None
 )
-
-
-JUDGE_FAILURES_OPTION: Callable[..., Any] = click.option(
-    "--judge-failures",
-    type=click.IntRange(min=1),
-    metavar="N",
+JUDGE_FAILURES_OPTION = run_option(
+    "judge_failures",
     help="Stop when a judge could not score N answers in a row (default: the run's own).",
+    default=None,
 )
-
-
-BACKEND_OPTION: Callable[..., Any] = click.option(
-    "--backend", type=click.Choice(["local", "ray"]), help="Run here or on a Ray cluster (default: the run's own)."
-)
-RAY_ADDRESS_OPTION: Callable[..., Any] = click.option(
-    "--ray-address", metavar="ADDRESS", help="Address of the Ray cluster (default: the run's own)."
-)
-SHARED_PATH_OPTION: Callable[..., Any] = click.option(
-    "--shared-path", metavar="DIR", help="Folder that all machines share (default: the run's own)."
-)
+BACKEND_OPTION = run_option("backend", help="Run here or on a Ray cluster (default: the run's own).", default=None)
+RAY_ADDRESS_OPTION = run_option("ray_address", help="Address of the Ray cluster (default: the run's own).")
+SHARED_PATH_OPTION = run_option("shared_path", help="Folder that all machines share (default: the run's own).")
 
 
 def with_continue_options(function: Callable[..., Any]) -> Any:

@@ -13,7 +13,7 @@ from agentv.cli.options import OutputOptions
 from agentv.cli.running.resume_options import ContinueOptions
 from agentv.cli.running.running import run_and_report
 from agentv.cli.terminal import own_stdout
-from agentv.engine.planning.options import DEFAULT_JUDGE_WORKERS
+from agentv.engine.planning.judges import DEFAULT_JUDGE_WORKERS
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.provenance import changed_code, load_git_state
 from agentv.engine.planning.team_store import quota_of_run, secrets_of_store, store_of_run

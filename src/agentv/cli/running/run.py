@@ -6,31 +6,25 @@ planning are imported.
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+from click.core import ParameterSource
 from msgspec.structs import replace
 
 from agentv.cli.main import EXIT_INTERRUPTED
-from agentv.cli.options import (
-    ALLOW_PATH_OPTION,
-    VAR_OPTION,
-    OutputOptions,
-    Span,
-    take_output_options,
-    with_output_options,
-)
+from agentv.cli.options import OutputOptions, run_option, take_output_options, with_output_options
 from agentv.cli.synonyms import our_option
 from agentv.cli.terminal import own_stdout
-from agentv.engine.planning.options import RunOptions, make_options
-from agentv.engine.planning.provenance import begin_git_state
+from agentv.engine.planning.provenance import GitState, begin_git_state
 from agentv.engine.running.early_import import import_in_background
-from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
+from agentv.loading.files.places import find_eval_files, find_home, find_repository_root, skipped_lines
 from agentv.types.errors import ConfigError
+from agentv.types.run_options import RunOptions, make_options, run_options
 
 if TYPE_CHECKING:
     from agentv.cli.running.dry_run import DryRun
@@ -57,7 +51,7 @@ def exit_on_interrupt() -> Iterator[None]:
 
 def run_paths(
     paths: Sequence[str],
-    options: RunOptions,
+    given: Mapping[str, Any],
     output: OutputOptions,
     dry_run: "DryRun | None",
     *,
@@ -66,36 +60,33 @@ def run_paths(
 ) -> int:
     """Plan and run eval files; return the exit code. Output of the files' own code goes to standard error.
 
-    `store` is the value of `--store`; None falls back to the environment and `.agentv.yaml`. `quota` is the value of
-    `--quota`; None falls back to the store.
+    `given` are the given options of the run. `store` is the value of `--store`; None falls back to the environment and
+    `.agentv.yaml`. `quota` is the value of `--quota`; None falls back to the store.
     """
+    options = make_options(given)
     with own_stdout() as stdout:
         cwd = Path.cwd()
         paths = _paths_to_run(paths, cwd)
         files = find_eval_files(paths, cwd=cwd)
         with ExitStack() as background:
-            git = None
-            if dry_run is None and files:
-                git = begin_git_state(str(find_repository_root(files[0])))
-                background.enter_context(exit_on_interrupt())
-                background.callback(import_in_background(files[0].parent, options, cwd=cwd).join)
+            git = _begin_slow_work(files[0], options, cwd, background) if dry_run is None and files else None
 
-            from agentv.engine.planning.inputs import load_inputs, unchecked_plugin_warnings
+            from agentv.engine.planning.inputs import load_inputs, project_options, unchecked_plugin_warnings
             from agentv.engine.planning.planning import make_plan
             from agentv.engine.planning.team_store import named_quota, named_store, recorded_name, secrets_of_store
-            from agentv.loading.files.places import skipped_lines
 
+            options = make_options(given, project_options((file.parent for file in files), given))
             store_url = None if dry_run is not None else named_store(store, cwd=cwd, env=os.environ)
             chosen_quota = named_quota(quota, store_url)
             secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(chosen_quota.url, os.environ))
             # A dry run executes no code of the project, unless it has a pilot, which runs cases.
             can_import = dry_run is None or dry_run.pilot is not None
             inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=can_import)
-            home = find_home(cwd)
+            home = str(find_home(cwd))
             skipped = skipped_lines(paths, cwd=cwd, found=files)
 
             def plan_with(options: RunOptions) -> "RunPlan":
-                plan = make_plan(inputs.suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
+                plan = make_plan(inputs.suites, options, specs=inputs.specs, home=home, project_gates=inputs.gates)
                 return replace(
                     plan,
                     paths=tuple(paths),
@@ -120,6 +111,14 @@ def run_paths(
             lambda clock: (make_store(plan, clock=clock, store_url=store_url), None),
             quota=open_quota(chosen_quota, plan),
         )
+
+
+def _begin_slow_work(file: Path, options: RunOptions, cwd: Path, background: ExitStack) -> Callable[[], GitState]:
+    """Begin to import providers and to read the state of git, which is returned; `background` waits for the imports."""
+    git = begin_git_state(str(find_repository_root(file)))
+    background.enter_context(exit_on_interrupt())
+    background.callback(import_in_background(file.parent, options, cwd=cwd).join)
+    return git
 
 
 def _paths_to_run(paths: Sequence[str], cwd: Path) -> Sequence[str]:
@@ -147,131 +146,15 @@ def _run_dry(
     return show_plan(plan, dry_run, Path.cwd(), stdout)
 
 
-def _repeatable(name: str, *names: str, help: str, metavar: str = "TEXT") -> Callable[..., Any]:  # noqa: A002 - click's word
-    return click.option(name, *names, multiple=True, metavar=metavar, help=help)
+def _with_run_options(function: Callable[..., Any]) -> Any:
+    for option in reversed(run_options()):
+        function = run_option(option.name)(function)
+    return function
 
 
 @click.command("run", context_settings={"token_normalize_func": our_option})
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
-@_repeatable(
-    "--target",
-    "targets",
-    help="Target, or provider:model; repeat to compare several (default: the eval file's, else the target named "
-    "'default', else the only one).",
-    metavar="NAME",
-)
-@click.option(
-    "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest to the eval file)."
-)
-@_repeatable("--case", "--eval-id", "case_globs", help="Run only cases whose id matches; repeatable.", metavar="GLOB")
-@_repeatable("--tag", "tags", help="Run only cases with this tag; repeatable (any of the tags).", metavar="TAG")
-@click.option(
-    "-k",
-    "expression",
-    metavar="EXPR",
-    help="Run only cases whose id, tags or dataset match, e.g. 'refund and not slow'.",
-)
-@click.option(
-    "--sample", type=click.IntRange(min=1), help="Run only N random cases of each file (see --seed).", metavar="N"
-)
-@click.option("--limit", type=click.IntRange(min=1), help="Run only the first N cases of each file.", metavar="N")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed for sampling and retry delays.")
-@click.option("--shard", metavar="I/N", help="Run shard I of N; `agentv merge` joins the shards.")
-@click.option(
-    "--backend",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    show_default=True,
-    help="Run the cases here, or on the machines of a Ray cluster.",
-)
-@click.option("--ray-address", metavar="ADDRESS", help="Address of the Ray cluster (default: one on this machine).")
-@click.option(
-    "--segments",
-    metavar="URL",
-    help="Store the results as files (segments) in this folder or object store (s3://…), not in the run folder.",
-)
-@click.option(
-    "--shared-path",
-    metavar="DIR",
-    help="Folder that contains the project, on a disk that all machines share (default: each machine gets a copy).",
-)
-@click.option("--trials", type=click.IntRange(min=1), help="Run every case N times.", metavar="N")
-@click.option("--workers", type=click.IntRange(min=1), help="Concurrent calls per target.", metavar="N")
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="S",
-    help="Seconds for a target call and all its retries together.",
-)
-@click.option(
-    "--max-retries", type=click.IntRange(min=0), metavar="N", help="Retries per call (default: each target's own)."
-)
-@click.option(
-    "--max-errors",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Errors allowed before the run counts as incomplete.",
-)
-@click.option(
-    "--fail-fast",
-    type=click.IntRange(min=1),
-    is_flag=False,
-    flag_value=1,
-    metavar="[N]",
-    help="Stop after N results that did not pass (without N: 1).",
-)
-@click.option(
-    "--judge-failures",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Stop when a judge could not score N answers in a row.",
-)
-@click.option(
-    "--cache",
-    type=click.Choice(["off", "read", "on"]),
-    default="off",
-    show_default=True,
-    help="Answer cache: off, read only, or on (read and write).",
-)
-@click.option(
-    "--cache-max-age",
-    "cache_max_age_s",
-    type=Span(),
-    metavar="SPAN",
-    help="Ignore cached answers older than SPAN, e.g. 12h or 7d.",
-)
-@click.option(
-    "--budget-usd",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="X",
-    help="Stop before the cost of the run can exceed X dollars.",
-)
-@click.option("--budget-name", metavar="NAME", help="Share --budget-usd among all runs with this --budget-name.")
-@click.option(
-    "--only",
-    type=click.Choice(["free"]),
-    metavar="free",
-    help="Skip evaluators that cost money ('free' is the only value).",
-)
-@_repeatable(
-    "--gate",
-    "gates",
-    help="Condition for exit code 0, e.g. 'pass_rate >= 90%'; repeatable. 'none': no condition, not even the default.",
-    metavar="EXPR",
-)
-@click.option(
-    "--baseline",
-    metavar="RUN",
-    help="Compare with a run (id, name, tag, latest) or baseline file.",
-)
-@click.option("--name", metavar="NAME", help="Name of this run.")
-@VAR_OPTION
-@ALLOW_PATH_OPTION
+@_with_run_options
 @click.option(
     "--store",
     metavar="URL",
@@ -291,7 +174,8 @@ def _repeatable(name: str, *names: str, help: str, metavar: str = "TEXT") -> Cal
     help="With --dry-run: really run N cases, to estimate the cost of all.",
 )
 @click.option("--dump-prompts", metavar="FOLDER", help="Write every rendered prompt to FOLDER without making calls.")
-def command(paths: tuple[str, ...], **given: Any) -> int:
+@click.pass_context
+def command(context: click.Context, /, paths: tuple[str, ...], **given: Any) -> int:
     """Run eval files against targets and give a verdict.
 
     PATHS are eval files or folders of them (default: evals/). Targets are agents and models, defined in a targets file.
@@ -315,14 +199,18 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
         dry_run = DryRun(prompts_folder, as_json=output.display == "json", pilot=pilot)
     else:
         dry_run = None
-    return run_paths(paths, _make_run_options(given), output, dry_run, store=store, quota=quota)
+    return run_paths(paths, given_options(context), output, dry_run, store=store, quota=quota)
 
 
-def _make_run_options(given: dict[str, Any]) -> RunOptions:
-    """Return the options of the run; `--gate none` disables the gates."""
-    gates = given.pop("gates")
-    if "none" in gates and len(gates) > 1:
-        raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
-    # None: the gates of the files.
-    gates = () if gates == ("none",) else gates or None
-    return make_options({**given, "gates": gates})
+def given_options(context: click.Context) -> dict[str, Any]:
+    """Return the options of the run that are on the command line; `--gate none` disables the gates."""
+    given = {
+        option.name: context.params[option.name]
+        for option in run_options()
+        if context.get_parameter_source(option.name) is not ParameterSource.DEFAULT
+    }
+    if "none" in given.get("gates", ()):
+        if len(given["gates"]) > 1:
+            raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
+        given["gates"] = ()
+    return given

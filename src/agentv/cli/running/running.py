@@ -20,7 +20,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.runs.run import connect_to_cluster, run_plan
 from agentv.execution.loops import run_in_own_loop
-from agentv.registry import Registry
+from agentv.registry import Registry, ReportSpec
 from agentv.reports import REPORTS, STDOUT
 from agentv.reports.progress.observers import choose_display, make_observer
 from agentv.reports.run.end_table import end_report
@@ -95,7 +95,7 @@ class CheckedOutput(Struct):
 
 @contextmanager
 def open_outputs(
-    output: OutputOptions, stdout: TextIO, clock: Clock, *, formats: Registry = REPORTS
+    output: OutputOptions, stdout: TextIO, clock: Clock, *, formats: Registry[ReportSpec] = REPORTS
 ) -> Iterator[Sequence[CheckedOutput]]:
     """Yield the observers of a run, the display first. At the end, close all, the display last.
 
@@ -112,7 +112,9 @@ def open_outputs(
             checked.close()
 
 
-def _open_observers(output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry) -> Iterator[CheckedOutput]:
+def _open_observers(
+    output: OutputOptions, stdout: TextIO, clock: Clock, formats: Registry[ReportSpec]
+) -> Iterator[CheckedOutput]:
     stream = output.stream(stdout)
     # On GitHub, plain progress writes `::error` commands and itself escapes commands in all its other lines.
     stream = command_stream(stream) if is_github(os.environ) else stream

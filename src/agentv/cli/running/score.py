@@ -5,7 +5,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TextIO
@@ -16,16 +16,19 @@ from msgspec import Struct
 from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
+from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.judged_lines import JudgedLine
-from agentv.engine.criteria.line_scoring import LineScoring, LogReading
+from agentv.engine.criteria.inputs import suite_of_file, target_of_file
+from agentv.engine.criteria.lines import LogAnswers, LogReading
 from agentv.engine.criteria.log_stream import sampled_lines
-from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun, suite_of_file, target_of_file
-from agentv.engine.planning.options import RunOptions
+from agentv.engine.criteria.run_answers import RunAnswers
+from agentv.engine.criteria.run_record import ScoredRun
+from agentv.engine.criteria.stream import AnswerStream, StreamSource
+from agentv.engine.criteria.stream_recorder import StreamRecorder, stream_plan
 from agentv.engine.planning.team_store import named_store, recorded_name
+from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.recorder import JudgeFailures, StopSignal
+from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run_stores import with_team_store
 from agentv.execution.loops import run_in_own_loop
 from agentv.execution.processes.line_stream import STDIN
@@ -42,10 +45,16 @@ from agentv.storage.judgements.json_file import append_record, check_can_append
 from agentv.storage.records.json_line import encode
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
+from agentv.storage.run.lazy import LazyStore, NoStore
+from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import ConfigError, StorageError, UnknownNameError
-from agentv.types.json_value import JsonObject
-from agentv.types.protocols import Clock, ResultStore
+from agentv.types.evaluation_input import milliseconds_of
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.protocols import ResultStore
+from agentv.types.records.answer import Origin
+from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
+from agentv.types.run_options import RunOptions
 from agentv.types.summaries import GroupSummary
 
 _STDOUT = "-"
@@ -84,43 +93,45 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
     """Evaluate the lines of the files; return the exit code. Text that evaluators print goes to standard error."""
     with own_stdout() as stdout:
         stream = sys.stderr if options.output == _STDOUT else stdout
+        clock = make_clock()
         config = load_config(options)
         gates = parse_gates(options, config)
-        runner = EvaluationRunner(config)
-        runner.check()
-        _check_gated_criteria(gates or (), runner.criteria_names)
-        if not runner.has_evaluators:
+        tasks = AnswerTasks(config, clock=clock)
+        tasks.name_suite(suite_of_file(options.config))
+        tasks.fitted(())
+        _check_gated_criteria(gates or (), tasks.criteria_names)
+        if not tasks.has_evaluators:
             click.echo(f"NOTHING SELECTED: no evaluator selected. Exit code {NOTHING_SELECTED}.", file=stream)
             return NOTHING_SELECTED
-        output = _Output(options.output, stdout)
+        output = Output(options.output, stdout)
         _check_files(files, output)
-        screen = Screen(options.display, stream)
-
-        def save(line: JudgedLine) -> None:
-            output.save(line, scoring.stop)
-            screen.show_progress(scoring)
-
-        lines = sampled_lines(files, options.sample)
-        clock = make_clock()
-        scoring = LineScoring(
-            lines,
-            runner,
-            save,
-            clock=clock,
-            gates=gates,
-            judge_failures=JudgeFailures(options.judge_failures),
-            reading=options.reading,
-            on_stopping=screen.show_stopping,
-            run=_new_run(files, options, runner, gates=gates, clock=clock) if options.is_stored else None,
-            target_field=options.target_field,
+        run_id = new_run_id(clock, random.SystemRandom()) if options.is_stored else ""
+        store = _new_store(files, options, tasks, gates, run_id) if options.is_stored else NoStore()
+        recorder = StreamRecorder(
+            stream_plan(tasks.specs, gates, home=find_home(Path.cwd()), options=run_options(options)),
+            store,
+            [],
+            output.stop,
             by=options.by,
+            is_saved=options.is_stored or options.output is not None or config.storage is not None,
+            warnings=tasks.plan.warnings,
         )
-        report = score_lines(
-            scoring,
-            options.workers,
-            screen,
-            max_errors=options.max_errors,
-            output=options.output,
+        lines = LogAnswers(
+            sampled_lines(files, options.sample),
+            RunAnswers(tasks, are_recorded=options.is_stored),
+            clock,
+            options.reading,
+            options.target_field,
+            run_id,
+        )
+        report = score_answers(
+            tasks,
+            recorder,
+            lambda _cases: lines,
+            Screen(options.display, stream),
+            workers=options.workers,
+            run_id=run_id,
+            output=output,
             resume_from=resume_source(files),
         )
     return report.verdict.exit_code
@@ -136,45 +147,58 @@ def resume_source(files: Sequence[str]) -> ResumeSource | None:
     return "stream" if STDIN in files else "files"
 
 
-def score_lines(
-    scoring: LineScoring,
-    workers: int,
+def score_answers(
+    tasks: AnswerTasks,
+    recorder: StreamRecorder,
+    make_source: Callable[[CaseRunner], StreamSource],
     screen: "Screen",
     *,
-    max_errors: int,
-    output: str | None = None,
+    workers: int,
+    run_id: str,
+    budget_usd: float | None = None,
+    output: "Output | None" = None,
     resume_from: ResumeSource | None = None,
 ) -> RunReport:
-    """Judge every line, save the report with the run, and show it.
+    """Judge every answer, save the report with the run, and show it.
 
-    `output` is the value of `-o`. With `resume_from`, the report of an unfinished run also shows how to resume it.
+    With `resume_from`, the report of an unfinished run also shows how to resume it.
     """
-    state = "failed"
-    try:
-        run_in_own_loop(_score(scoring, workers))
-        state = scoring.stop.state
-        config = scoring.runner.config
-        has_saved_scores = output is not None or config.storage is not None or scoring.run is not None
-        report = scoring.report(max_errors=max_errors, duration_s=screen.elapsed_s, is_stored=has_saved_scores)
-        scoring.save_report(report)
-    except BaseException:
-        if scoring.run is not None:
-            with suppress(StorageError):
-                scoring.run.close(state)
-        raise
-    groups = () if scoring.groups is None else scoring.groups.summaries()
-    screen.show_report(report, output, groups, resume_from=resume_from)
+    stream = AnswerStream(
+        tasks,
+        recorder,
+        output if output is not None and output.is_written else None,
+        on_row=lambda: screen.show_progress(recorder),
+        on_stopping=screen.show_stopping,
+    )
+
+    async def judge() -> RunReport:
+        with stopping_on_signals(recorder.stop):
+            return await stream.run(make_source, workers=workers, run_id=run_id, budget_usd=budget_usd)
+
+    report = run_in_own_loop(judge())
+    groups = () if recorder.groups is None else recorder.groups.summaries()
+    screen.show_report(report, None if output is None else output.destination, groups, resume_from=resume_from)
     return report
 
 
-def _new_run(
+def run_options(options: ScoreOptions) -> RunOptions:
+    """Return the options that a stream has in common with other runs."""
+    return RunOptions(
+        name=options.name,
+        max_errors=options.max_errors,
+        judge_failures=options.judge_failures,
+        allow_paths=options.allow_paths,
+    )
+
+
+def _new_store(
     files: Sequence[str],
     options: ScoreOptions,
-    runner: EvaluationRunner,
+    tasks: AnswerTasks,
     gates: tuple[ScopedGate, ...] | None,
-    clock: Clock,
-) -> ScoredRun:
-    """Return the run that judgements are saved in. Raises ConfigError for an invalid team store."""
+    run_id: str,
+) -> LazyStore:
+    """Return the store of the run that judgements are saved in. Raises ConfigError for an invalid team store."""
     cwd = Path.cwd()
     home, store_url = find_home(cwd), named_store(options.store, cwd=cwd, env=os.environ)
     settings: JsonObject = {
@@ -189,31 +213,25 @@ def _new_run(
         "target_field": options.target_field,
         "output": None if options.output in (None, _STDOUT) else options.output,
     }
-    run_options = RunOptions(
-        name=options.name,
-        max_errors=options.max_errors,
-        judge_failures=options.judge_failures,
-        allow_paths=options.allow_paths,
-    )
-    plan = ScoredPlan(
-        suite_of_file(options.config),
+    run = ScoredRun(
+        tasks.suite.path,
         hashlib.sha256(options.config.read_bytes()).hexdigest(),
-        runner.snapshot,
+        tasks.snapshot,
         home=home,
         folder=str(cwd),
         name=options.name,
         targets=() if options.target_field else tuple(dict.fromkeys(map(target_of_file, files))),
-        gates=None if gates is None else tuple(each.gate.expression for each in gates),
-        options=run_options.to_json(),
+        gates=gates,
+        options=run_options(options).to_json(),
         reading=settings,
         store=recorded_name(options.store, store_url),
     )
 
     def open_store() -> ResultStore:
-        run_id = new_run_id(clock, random.SystemRandom())
-        return with_team_store(store_url, runner.specs, lambda: RunFolder(runs_folder(home), run_id, clock=clock))
+        clock = tasks.clock
+        return with_team_store(store_url, tasks.specs, lambda: RunFolder(runs_folder(home), run_id, clock=clock))
 
-    return ScoredRun(runner, plan, open_store, clock)
+    return LazyStore(open_store, lambda run_id: run.to_record(run_id, clock=tasks.clock))
 
 
 def load_config(options: ScoreOptions) -> EvaluationRunConfig:
@@ -241,7 +259,7 @@ def _check_gated_criteria(gates: Sequence[ScopedGate], criteria: frozenset[str] 
             raise gate.wrong_argument(str(UnknownNameError("criterion", gate.argument or "", known=criteria)))
 
 
-def _check_files(files: Sequence[str], output: "_Output") -> None:
+def _check_files(files: Sequence[str], output: "Output") -> None:
     """Raise ConfigError for files that cannot be read, and an output that cannot be written or is also an input."""
     check_sources(files)
     for path in _paths(files):
@@ -267,12 +285,22 @@ def _paths(files: Sequence[str]) -> list[Path]:
     return [Path(file) for file in files if file != STDIN]
 
 
-class _Output:
-    """The output of scores: a file to which whole lines are appended, standard output, or nothing."""
+class Output:
+    """The output of scores: a file to which whole lines are appended, standard output, or nothing.
+
+    `stop` ends the stream if standard output is closed.
+    """
 
     def __init__(self, destination: str | None, stdout: TextIO) -> None:
+        self.destination = destination
         self.path = None if destination in (None, _STDOUT) else Path(str(destination))
+        self.stop = StopSignal()
         self._stdout = stdout if destination == _STDOUT else None
+
+    @property
+    def is_written(self) -> bool:
+        """True if scores are written anywhere."""
+        return self.path is not None or self._stdout is not None
 
     def check(self) -> None:
         """Raise ConfigError when the file cannot be written."""
@@ -283,19 +311,32 @@ class _Output:
         except StorageError as error:
             raise ConfigError(f"-o {error}") from error
 
-    def save(self, line: JudgedLine, stop: StopSignal) -> None:
+    def judged(self, result: AggregatedEvaluationResult, origin: Origin | None) -> None:
+        """Write the judgement of a line. Raises StorageError."""
+        self._write({**result.to_dict(), "source": _source_to_json(origin or Origin("", 0))})
+
+    def failed(self, row: CaseResult) -> None:
+        """Write the error of a line that could not be judged. Raises StorageError."""
+        error = None if row.error is None else {"kind": row.error.kind, "message": row.error.message}
+        source = _source_to_json(Origin(row.file, row.line, row.part))
+        self._write({"error": error, "timestamp": milliseconds_of(row.timestamp), "source": source})
+
+    def _write(self, line: JsonObject) -> None:
         """Write one line; stop scoring if standard output was closed. Raises StorageError for any other write error."""
         if self.path is not None:
-            append_record(self.path, line.to_dict())
+            append_record(self.path, line)
         if self._stdout is not None:
-            self._stdout.write(printable_json(encode(line.to_dict()).decode()) + "\n")
+            self._stdout.write(printable_json(encode(line).decode()) + "\n")
             self._stdout.flush()
             if (error := unexpected_write_error(self._stdout)) is not None:
                 raise StorageError(f"standard output cannot be written: {error.strerror}")
-            # The stop signal has the state "finished" until something stops the stream.
-            if stop.state == "finished" and broken_pipe_error(self._stdout) is not None:
-                stop.drain("standard output was closed")
-                stop.give_up()
+            if broken_pipe_error(self._stdout) is not None:
+                self.stop.drain("standard output was closed")
+
+
+def _source_to_json(origin: Origin) -> JsonObject:
+    source: dict[str, JsonValue] = {"file": origin.file, "line": origin.line}
+    return {**source, "part": origin.part} if origin.part > 1 else source
 
 
 class Screen:
@@ -312,15 +353,15 @@ class Screen:
         """The seconds since this object was made."""
         return time.monotonic() - self._started_at
 
-    def show_progress(self, scoring: LineScoring) -> None:
+    def show_progress(self, recorder: StreamRecorder) -> None:
         """Print the progress if the display is live or plain, and its interval has passed since the last time."""
         interval_s = {"live": _LIVE_INTERVAL_S, "plain": _PLAIN_INTERVAL_S}.get(self._display)
         if interval_s is None or time.monotonic() - self._shown_at < interval_s:
             return
         self._shown_at = time.monotonic()
         text = score_progress_text(
-            scoring.summary.all,
-            read=0 if scoring.lines is None else scoring.lines.read,
+            recorder.summary.all,
+            read=0 if recorder.source is None else recorder.source.read,
             elapsed_s=self.elapsed_s,
             signs=self._signs,
         )
@@ -358,11 +399,6 @@ class Screen:
     def _write(self, text: str, *, nl: bool = True) -> None:
         with suppress(OSError, ValueError):  # a closed display is not an error
             click.echo(text, file=self._stream, nl=nl, color=True)
-
-
-async def _score(scoring: LineScoring, workers: int) -> None:
-    with stopping_on_signals(scoring.stop):
-        await scoring.score(workers)
 
 
 @click.command("score")

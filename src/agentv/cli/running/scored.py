@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from agentv.cli.main import exit_code_after_write_error
 from agentv.cli.options import OutputOptions
 from agentv.cli.results.report import ReportOptions, report
 from agentv.cli.running.resume_options import ContinueOptions
-from agentv.cli.running.running import CheckedOutput, open_outputs, write_error_messages
+from agentv.cli.running.running import open_outputs, write_error_messages
 from agentv.cli.running.score import (
     DEFAULT_WORKERS,
     ScoreOptions,
@@ -23,34 +24,36 @@ from agentv.cli.running.score import (
     load_config,
     parse_gates,
     resume_source,
-    score_lines,
+    run_options,
+    score_answers,
 )
 from agentv.cli.terminal import own_stdout
-from agentv.engine.calling.budget import Budget
+from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.line_scoring import LineScoring, LineSource, LogReading, StoredLines
+from agentv.engine.criteria.lines import LogAnswers, LogReading
 from agentv.engine.criteria.log_stream import ScoredLines, sampled_lines
-from agentv.engine.criteria.runner import EvaluationRunner
-from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun
+from agentv.engine.criteria.run_answers import RunAnswers
+from agentv.engine.criteria.run_record import ScoredRun
 from agentv.engine.criteria.stored_answers import StoredAnswers
+from agentv.engine.criteria.stream import StreamSource
+from agentv.engine.criteria.stream_recorder import StreamRecorder, stream_plan
 from agentv.engine.planning.team_store import store_of_run
+from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.clock import make_clock
-from agentv.engine.running.recorder import EventDispatcher, JudgeFailures
+from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run_stores import reopen_store, with_team_store
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import GENERATION_STARTED, RequestedGeneration
 from agentv.engine.stored.stored_plan import stored_options, working_folder
 from agentv.execution.processes.line_stream import STDIN
 from agentv.reports import STDOUT
+from agentv.reports.run.score import ResumeSource
 from agentv.scoring.counting.sampling import make_sample
 from agentv.scoring.gates.run_verdict import ScopedGate
-from agentv.scoring.keys.identity import DigestSet
-from agentv.storage.run.first_answers import slot_name
 from agentv.storage.run.stored import SCORED, StoredRun
 from agentv.types.errors import ConfigError
-from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
-from agentv.types.records.answer import source_of
+from agentv.types.protocols import Clock
 from agentv.types.records.result import CaseResult
 
 _DISPLAYS = ("auto", "live", "plain", "json", "none")
@@ -71,13 +74,22 @@ def score_rest(stored: StoredRun, output: OutputOptions, continue_options: Conti
         check_sources(files)
         _refuse_changed_log(stored, [file for file in files if file != STDIN])
 
-    def lines(_scoring: LineScoring) -> LineSource:
+    def make_source(answers: RunAnswers, recorder: StreamRecorder, _cases: CaseRunner) -> StreamSource:
+        answers.restore(stored, files=files, on_row=recorder.count_stored)
         sample = make_sample(
             _text(settings, "sample"), by=_text(settings, "sample_by"), seed=_number(settings, "seed", 0)
         )
-        return sampled_lines(files, sample)
+        return LogAnswers(
+            sampled_lines(files, sample),
+            answers,
+            answers.tasks.clock,
+            _reading(settings),
+            _text(settings, "target_field"),
+            stored.run_id,
+        )
 
-    return _continue(stored, output, continue_options, lines, is_resume=True)
+    _note_output_not_appended(stored)
+    return _continue(stored, output, continue_options, make_source, resume_from=resume_source(files))
 
 
 def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
@@ -112,22 +124,27 @@ def score_again(
     those whose evaluators have changed. `configuration` replaces the run's.
     """
 
-    def lines(scoring: LineScoring) -> LineSource:
-        return StoredAnswers(stored, scoring.count_stored, is_chosen)
+    def make_source(answers: RunAnswers, recorder: StreamRecorder, cases: CaseRunner) -> StreamSource:
+        answers.restore(stored, files=None, on_row=lambda _row: None)
+        recorder.store.note(GENERATION_STARTED, generation.to_event())
+        return StoredAnswers(stored, answers, cases, recorder.count_stored, is_chosen)
 
-    return _continue(stored, output, continue_options, lines, generation=generation, configuration=configuration)
+    return _continue(stored, output, continue_options, make_source, resume_from="files", configuration=configuration)
+
+
+MakeSource: TypeAlias = Callable[[RunAnswers, StreamRecorder, CaseRunner], StreamSource]
 
 
 def _continue(
     stored: StoredRun,
     output: OutputOptions,
     continue_options: ContinueOptions,
-    make_lines: Callable[[LineScoring], LineSource],
+    make_source: MakeSource,
     *,
-    is_resume: bool = False,
-    generation: RequestedGeneration | None = None,
+    resume_from: ResumeSource | None,
     configuration: Path | None = None,
 ) -> int:
+    """Judge more answers of a run. Only a resume may need its input again: other work reads answers from the run."""
     if continue_options.backend == "ray" or continue_options.ray_address or continue_options.shared_path:
         raise ConfigError("stored answers are scored on this machine; --backend ray cannot be used")
     refuse_changed_results(stored, may_lack_results=True)
@@ -140,38 +157,32 @@ def _continue(
         options = _score_options(stored, continue_options, configuration)
         store_url = store_of_run(stored.run, continue_options.store, cwd=cwd, env=os.environ)
         config = load_config(options)
-        runner = _checked_runner(config, continue_options)
-        if is_resume:
-            _note_output_not_appended(stored)
+        tasks = _checked_tasks(stored, config, clock, has_budget=continue_options.budget_usd is not None)
+        gates = _judged_by(stored, options, config)
         with open_outputs(replace(output, display="none", outputs=()), stdout, clock) as observers:
-            run = ScoredRun(
-                runner,
-                _plan(stored, home, cwd),
-                lambda: with_team_store(store_url, runner.specs, lambda: reopen_store(folder, clock=clock)),
-                clock,
-                observe=_emitter(observers),
+            recorder = StreamRecorder(
+                stream_plan(tasks.specs, gates, home=home, options=run_options(options)),
+                with_team_store(store_url, tasks.specs, lambda: reopen_store(folder, clock=clock)),
+                list(observers),
+                StopSignal(),
+                warnings=tasks.plan.warnings,
             )
-            screen = Screen(output.display if output.display in _DISPLAYS else "auto", output.stream(stdout))
-            scoring = LineScoring(
-                None,
-                runner,
-                lambda _line: screen.show_progress(scoring),
-                clock=clock,
-                gates=_judged_by(stored, options, config),
-                judge_failures=JudgeFailures(options.judge_failures),
-                reading=options.reading,
-                on_stopping=screen.show_stopping,
-                run=run,
-                target_field=options.target_field,
+
+            def begin(cases: CaseRunner) -> StreamSource:
+                run = ScoredRun(tasks.suite.path, "", {}, home=home, folder=str(cwd))  # run.json exists already
+                recorder.store.begin(run.to_record(stored.run_id, clock=clock))
+                return make_source(RunAnswers(tasks), recorder, cases)
+
+            ended = score_answers(
+                tasks,
+                recorder,
+                begin,
+                Screen(output.display if output.display in _DISPLAYS else "auto", output.stream(stdout)),
+                workers=options.workers,
+                run_id=stored.run_id,
+                budget_usd=continue_options.budget_usd,
+                resume_from=resume_from,
             )
-            _restore(stored, scoring, run, is_resume=is_resume)
-            if generation is not None:
-                run.store.note(GENERATION_STARTED, generation.to_event())
-            scoring.lines = make_lines(scoring)
-            # Only a resume may need the piped stream again: a retry or rescore reads answers from the run folder.
-            source = resume_source(_log_files(stored)) if is_resume else "files"
-            ended = score_lines(scoring, options.workers, screen, max_errors=options.max_errors, resume_from=source)
-            run.observe(RunEnded(ended))
         if outputs:
             report(str(folder), ReportOptions(outputs=outputs, include_trace=output.include_trace))
         code = ended.verdict.exit_code
@@ -192,24 +203,16 @@ def _judged_by(stored: StoredRun, options: ScoreOptions, config: EvaluationRunCo
     return None if options.gates is None else parse_gates(options, config)
 
 
-def _checked_runner(config: EvaluationRunConfig, continue_options: ContinueOptions) -> EvaluationRunner:
-    budget = None if continue_options.budget_usd is None else Budget(continue_options.budget_usd)
-    runner = EvaluationRunner(config, budget=budget)
-    runner.check()
-    if budget is not None:
-        runner.check_budget()
-    return runner
-
-
-def _emitter(observers: Sequence[CheckedOutput]) -> Callable[[RunEvent], None]:
-    dispatcher = EventDispatcher(observers)
-
-    def emit(event: RunEvent) -> None:
-        for observer in dispatcher[type(event)]:
-            with contextlib.suppress(OSError):  # stored by the observer, and reported at the end
-                observer.notify(event)
-
-    return emit
+def _checked_tasks(
+    stored: StoredRun, config: EvaluationRunConfig, clock: Clock, *, has_budget: bool = False
+) -> AnswerTasks:
+    """Return what makes tasks of a run's answers. Raises AgentvError for a configuration that cannot judge them."""
+    tasks = AnswerTasks(config, clock=clock)
+    tasks.name_suite(next(iter(stored.suites), ""))
+    tasks.fitted(())
+    if has_budget:
+        tasks.check_budget()
+    return tasks
 
 
 def _note_output_not_appended(stored: StoredRun) -> None:
@@ -222,52 +225,14 @@ def _note_output_not_appended(stored: StoredRun) -> None:
         )
 
 
-def runner_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> EvaluationRunner:
-    """Return a runner of a scored run's current configuration; `only` selects evaluators.
+def answer_tasks_of(stored: StoredRun, *, only: tuple[str, ...] = ()) -> AnswerTasks:
+    """Return what makes tasks of a scored run's answers, by its current configuration; `only` selects evaluators.
 
     The current folder must be the run's working folder, from which relative paths start. Raises ConfigError
     for a run without a configuration file.
     """
     config = load_config(_score_options(stored, ContinueOptions(), None))
-    runner = EvaluationRunner(replace(config, only=only or config.only, storage=None))
-    runner.check()
-    return runner
-
-
-def _restore(stored: StoredRun, scoring: LineScoring, run: ScoredRun, *, is_resume: bool) -> None:
-    """Restore the state of a run: its results, the trials of its cases, and answers without a result.
-
-    A resume skips lines that are already scored. It recognises a line of a file by file and line number, and a line of
-    standard input by case and trial, in `StoredLines`.
-    """
-    run.store  # noqa: B018 - opened now, so that no other process can write the run
-    judged, scored_lines = set[int](), DigestSet()
-    streamed = StoredLines() if is_resume and STDIN in _log_files(stored) else None
-    for row in stored.results():
-        run.targets[row.slot.target] = None
-        if streamed is not None and row.file == STDIN:
-            streamed.add(row)
-            run.trials.has_repeats = run.trials.has_repeats or row.slot.trial > 0
-        else:
-            run.trials.add(row.slot)
-            scored_lines.add(source_of(row.file, row.line, row.part))
-        if is_resume:
-            scoring.count_stored(row)
-        if row.answer_seq is not None:
-            judged.add(row.answer_seq)
-    for case in stored.cases():
-        run.cases.add(f"{case.suite}\0{case.eval_id}")
-    if is_resume:
-        scoring.finished_sources, scoring.stored_lines = scored_lines, streamed
-        for answer in stored.all_answers():
-            if answer.seq in judged or answer.origin is None or answer.generation:
-                continue
-            origin = answer.origin
-            if streamed is not None and origin.file == STDIN:
-                run.unjudged[slot_name(answer.slot)] = answer
-            else:
-                run.unjudged[source_of(origin.file, origin.line, origin.part)] = answer
-                run.trials.add(answer.slot)
+    return _checked_tasks(stored, replace(config, only=only or config.only, storage=None), make_clock())
 
 
 def _score_settings(stored: StoredRun) -> JsonObject:
@@ -304,7 +269,6 @@ def _score_options(stored: StoredRun, continue_options: ContinueOptions, configu
         )
     if not path.is_file():
         raise ConfigError(f"{path}: no such file; it is the configuration of run {stored.run_id}")
-    paths = settings.get("map")
     return ScoreOptions(
         config=path,
         output=None,
@@ -316,12 +280,17 @@ def _score_options(stored: StoredRun, continue_options: ContinueOptions, configu
         max_errors=run_options.max_errors,
         judge_failures=continue_options.judge_failures or run_options.judge_failures,
         display="auto",
-        reading=LogReading(
-            {key: str(value) for key, value in paths.items()} if isinstance(paths, Mapping) else {},
-            "metadata" if settings.get("extra") == "metadata" else "error",
-        ),
+        reading=_reading(settings),
         allow_paths=tuple(dict.fromkeys((*run_options.allow_paths, *continue_options.allow_paths))),
         target_field=_text(settings, "target_field"),
+    )
+
+
+def _reading(settings: JsonObject) -> LogReading:
+    paths = settings.get("map")
+    return LogReading(
+        {key: str(value) for key, value in paths.items()} if isinstance(paths, Mapping) else {},
+        "metadata" if settings.get("extra") == "metadata" else "error",
     )
 
 
@@ -330,8 +299,3 @@ def _gates(stored: StoredRun) -> tuple[str, ...] | None:
     if not isinstance(gates, list):
         return None
     return tuple(str(each.get("expression")) for each in gates if isinstance(each, Mapping))
-
-
-def _plan(stored: StoredRun, home: Path, cwd: Path) -> ScoredPlan:
-    """Return the plan of a stored run; what is needed only to write run.json is left empty."""
-    return ScoredPlan(next(iter(stored.suites), ""), "", {}, home=home, folder=str(cwd))

@@ -56,13 +56,14 @@ def describe(spec: "Spec") -> dict[str, Any]:  # plain JSON for printing
         "name": spec.name,
         "aliases": list(spec.aliases),
         "summary": spec.summary,
-        "cost": spec.cost,
-        "deterministic": spec.is_deterministic,
+        # The same keys for each kind of plug-in.
+        "cost": getattr(spec, "cost", "free"),
+        "deterministic": getattr(spec, "is_deterministic", True),
         "settings": [_describe_setting(field) for field in _settings_of(spec)],
     }
 
 
-def render_list(kind: str, registry: "Registry") -> str:
+def render_list(kind: str, registry: "Registry[Any]") -> str:
     """Return the heading `kind` and one line for each plug-in of a registry."""
     rows = [
         (", ".join((spec.name, *spec.aliases)), f"{_with_cost(spec)}{_package_suffix(spec, registry)}")
@@ -86,19 +87,19 @@ def render_settings(spec: "Spec") -> str:
     return "\n".join([title, *(line.rstrip() for line in lines)])
 
 
-def _package_and_version(spec: "Spec", registry: "Registry") -> str | None:
+def _package_and_version(spec: "Spec", registry: "Registry[Any]") -> str | None:
     """Return the package of a plug-in with its version; None for built-in plug-ins and plug-ins of the project."""
     return registry.packages.get(spec.name)
 
 
-def _package_suffix(spec: "Spec", registry: "Registry") -> str:
+def _package_suffix(spec: "Spec", registry: "Registry[Any]") -> str:
     package = _package_and_version(spec, registry)
     return f"  [{package}]" if package else ""
 
 
 def _with_cost(spec: "Spec") -> str:
     summary = spec.summary.rstrip(".")
-    return f"{summary} (may cost money)" if spec.cost == "paid" else summary
+    return f"{summary} (may cost money)" if getattr(spec, "cost", "free") == "paid" else summary
 
 
 def _project_plugins() -> tuple[str, ...]:
@@ -112,7 +113,7 @@ def _project_plugins() -> tuple[str, ...]:
     return load_project(here, find_repository_root(here)).plugins
 
 
-def _load_registries(plugins: Sequence[str]) -> Sequence[tuple[str, "Registry"]]:
+def _load_registries(plugins: Sequence[str]) -> Sequence[tuple[str, "Registry[Any]"]]:
     from agentv.engine.plugins.loading import load_specs
 
     specs = load_specs(plugins)
@@ -127,12 +128,12 @@ def _load_registries(plugins: Sequence[str]) -> Sequence[tuple[str, "Registry"]]
     return registries
 
 
-def _select(registry: "Registry", names: tuple[str, ...]) -> "list[Spec]":
+def _select(registry: "Registry[Any]", names: tuple[str, ...]) -> "list[Spec]":
     return [spec for spec in registry if not names or {spec.name, *spec.aliases} & set(names)]
 
 
 def _find_named(
-    registries: Sequence[tuple[str, "Registry"]], names: tuple[str, ...], not_imported: Sequence[str]
+    registries: Sequence[tuple[str, "Registry[Any]"]], names: tuple[str, ...], not_imported: Sequence[str]
 ) -> "list[Spec]":
     """Return the plug-ins of these names, in the given order; plug-ins of several kinds may have the same name.
 

@@ -17,6 +17,7 @@ from agentv.scoring.keys.identity import (
     target_key,
     turn_expectation_key,
 )
+from agentv.scoring.keys.notes import SettingsClass
 from agentv.scoring.results.applicable import evaluators_of_turn
 from agentv.scoring.results.turns import turn_name
 from agentv.types.cases import EvalCase, EvaluatorConfig, EvaluatorLike
@@ -43,10 +44,15 @@ class ScoredTask(Protocol):
 
 
 class StoredEvaluators(Struct, frozen=True):
-    """A case's evaluators as stored with it, as JSON and as canonical JSON text."""
+    """A case's evaluators."""
 
     json: JsonValue
+    """As stored with the case."""
+    in_key: JsonValue
+    """As in its key: without notes."""
     canonical: str
+    """The canonical JSON text of `in_key`."""
+    settings_class: SettingsClass
 
 
 class Fingerprints:
@@ -74,11 +80,17 @@ class Fingerprints:
         if known is not None:
             return known[1]
         json: JsonValue = [evaluator_to_json(evaluator) for evaluator in evaluators]
+        in_key: JsonValue = [evaluator_to_json(evaluator, self.settings_class) for evaluator in evaluators]
         if single_form and isinstance(evaluators[0], EvaluatorConfig):
-            json = evaluators[0].type
-        stored = StoredEvaluators(json, canonical_json(json))
+            json = in_key = evaluators[0].type
+        stored = StoredEvaluators(json, in_key, canonical_json(in_key), self.settings_class)
         put_bounded(self._stored_forms, id(evaluators), (evaluators, stored), most=MAX_DIGESTS)
         return stored
+
+    def settings_class(self, type_: str) -> type | None:
+        """Return the settings class of a type of evaluators; None for a type given from Python."""
+        spec = self._runtime.specs.evaluators.specs.get(type_)
+        return None if spec is None else spec.load_settings()
 
     def setup_digests(self, evaluators: Iterable[EvaluatorLike], task: ScoredTask) -> dict[str, str]:
         """Return the setup digest of each evaluator by its name."""
@@ -95,7 +107,7 @@ class Fingerprints:
         if isinstance(evaluator, EvaluatorConfig):
             files = list(map(self._runtime.watched_files.digest, self._runtime.files_of(evaluator)))
             judges_and_runs = [*self._judge_keys(evaluator, task), *self._run_ids(evaluator)]
-        setup_digest = digest([evaluator_to_json(evaluator), files, judges_and_runs])
+        setup_digest = digest([evaluator_to_json(evaluator, self.settings_class), files, judges_and_runs])
         put_bounded(self._setup_digests, cache_key, (evaluator, task.target, setup_digest), most=MAX_DIGESTS)
         return setup_digest
 
@@ -104,7 +116,7 @@ class Fingerprints:
 
         Empty for a case without turns.
         """
-        if not case.turns:
+        if not case.is_conversation:
             return {}
         keys = {"turns": digest([answer_key, case.turn_rules.aggregate])}
         for number, turn in enumerate(case.turns, start=1):
@@ -148,5 +160,5 @@ class Fingerprints:
 def put_bounded(cached: dict[Key, Value], key: Key, value: Value, *, most: int) -> None:
     """Add a value to a cache; if it holds `most` values already, remove the oldest one first."""
     if len(cached) >= most:
-        cached.pop(next(iter(cached)))
+        cached.pop(next(iter(tuple(cached))), None)  # threads may share a cache, and remove the same value
     cached[key] = value

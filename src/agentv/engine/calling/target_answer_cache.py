@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from agentv.engine.calling.uncached import is_uncached
 from agentv.execution.threads import call_in_thread
-from agentv.registry import Spec
+from agentv.registry import ProviderSpec
 from agentv.scoring.keys.identity import DigestSet
 from agentv.scoring.keys.request_key import REPLACED, nonce_of, repeated_key, request_key
 from agentv.storage.cache.answers import AnswerCache, CachedAnswer
@@ -35,7 +35,7 @@ class RunCache(Struct):
     _requested: DigestSet = field(default_factory=DigestSet)
     _repeated: dict[str, int] = field(default_factory=dict)
 
-    def for_target(self, target: ResolvedTarget, spec: Spec) -> "TargetAnswerCache | None":
+    def for_target(self, target: ResolvedTarget, spec: ProviderSpec) -> "TargetAnswerCache | None":
         """Return the cache of one target's answers, or None if they are not cached."""
         if why_not_cached(target, spec):
             return None
@@ -53,7 +53,7 @@ class RunCache(Struct):
         self._repeated[key] = self._repeated.get(key, 0) - 1
 
 
-def why_not_cached(target: ResolvedTarget, spec: Spec) -> str | None:
+def why_not_cached(target: ResolvedTarget, spec: ProviderSpec) -> str | None:
     """Return the reason why a target's answers are not cached, or None if they are."""
     if spec.is_canned:
         return "its answers cost nothing"

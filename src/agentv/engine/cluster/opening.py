@@ -15,7 +15,6 @@ from agentv.engine.cluster.driver import Cluster, Machines
 from agentv.engine.cluster.packing import check_packable, is_packed, pack, unsent_files
 from agentv.engine.cluster.tasks import RunSpec, SharedBudget, check_sendable, make_spec
 from agentv.engine.cluster.workspaces import read_states, repositories_of
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.running.recorder import RunRecorder
 from agentv.execution.processes.left_behind import temporary_folder
@@ -23,6 +22,7 @@ from agentv.execution.quotas import QuotaClient
 from agentv.storage.files.object_store import is_relative
 from agentv.types.errors import ConfigError, MissingExtraError, QuotaError
 from agentv.types.protocols import Clock, QuotaService, SegmentStore, StartedQuota
+from agentv.types.run_options import RunOptions
 
 if TYPE_CHECKING:
     from agentv.engine.stored.resume import ResumePlan

@@ -25,9 +25,8 @@ from agentv.engine.cluster.workspaces import (
     repositories_of,
     templates_of,
 )
-from agentv.engine.planning.inputs import load_inputs
+from agentv.engine.planning.inputs import load_inputs, with_prices
 from agentv.engine.planning.judges import ANSWERS, member_configs, named_runs, run_folder
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.planning.provenance import find_scripts, load_scripts
@@ -39,7 +38,9 @@ from agentv.scoring.keys.identity import digest, target_key
 from agentv.storage.run.find import find_run, list_run_folders
 from agentv.types.cases import BrokenCase, EvalCase, EvaluatorConfig, EvaluatorLike
 from agentv.types.errors import AgentvError, ConfigError
+from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import Rerun
+from agentv.types.run_options import RunOptions
 from agentv.types.targets import ResolvedTarget
 from agentv.version import __version__
 
@@ -92,6 +93,8 @@ class RunSpec(Struct, frozen=True):
     paths: tuple[str, ...]
     options: RunOptions
     contents: Mapping[str, str]
+    prices: Mapping[str, JsonObject] = {}
+    """The project's prices of models when the run began."""
     version: str = __version__
     calls_targets: bool = True
     calls_judges: bool = True
@@ -138,6 +141,7 @@ def make_spec(
         # A node gives no verdict and reads no earlier run to compare with.
         options=replace(plan.options, baseline=None, gates=()),
         contents=content_digests(plan, run_id=run_id),
+        prices=plan.prices,
         calls_targets=calls_targets,
         calls_judges=calls_judges,
         shows_log_lines=shows_log_lines,
@@ -226,7 +230,11 @@ def load_plan(spec: RunSpec, *, env: Mapping[str, str], placed: PlacedWorkspaces
     try:
         inputs = load_inputs(find_eval_files(spec.paths, cwd=folder), options, cwd=folder, env=env)
         plan = make_plan(
-            inputs.suites, options, specs=inputs.specs, home=str(find_home(folder)), checks_sources=placed is None
+            with_prices(inputs.suites, spec.prices),
+            options,
+            specs=inputs.specs,
+            home=str(find_home(folder)),
+            checks_sources=placed is None,
         )
         contents = content_digests(replace(plan, folder=spec.folder), run_id=spec.run_id, placed=placed)
     except AgentvError as error:  # errors of some other classes cannot be pickled

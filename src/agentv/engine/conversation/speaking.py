@@ -35,7 +35,7 @@ class FixedTurns(Struct, frozen=True):
 
 def speaker_of(case: EvalCase) -> Speaker | None:
     """Return what speaks in a case; None if the case is a single call."""
-    return FixedTurns(case.turns) if case.turns else None
+    return FixedTurns(case.turns) if case.is_conversation else None
 
 
 CallTurn = Callable[[Sequence[CaseTurn], Sequence[Answer]], Awaitable[Answer]]

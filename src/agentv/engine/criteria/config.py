@@ -72,7 +72,7 @@ def _make_store(config: Mapping[str, Any], specs: Specs, base_dir: str) -> objec
     return spec.load_factory()(read_settings(spec, settings, where="storage"), base_dir)
 
 
-class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, metaclass=CamelKeywords):
+class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, weakref=True, metaclass=CamelKeywords):
     """The evaluators that judge an answer, and the storage of the judgement.
 
     Reuse one object for many answers: agentv reads and checks its evaluators on first use, and keeps them ready.

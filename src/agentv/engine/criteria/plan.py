@@ -19,7 +19,6 @@ from agentv.engine.planning.judges import (
     member_configs,
     needs_judge,
 )
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.targets import LOCAL_EMBEDDINGS, KnownTargets, default_judge, judge_key_variables
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.evaluators.isolation import config_of
@@ -28,6 +27,7 @@ from agentv.loading.files.dotenv import load_env
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.loading.python_values import evaluator_problems, read_listed_criteria
 from agentv.registry import Specs
+from agentv.scoring.results.criteria import ErrorPolicy
 from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
 from agentv.types.aggregated_result import EvaluationStorageProvider
 from agentv.types.cases import EvaluatorConfig, EvaluatorLike
@@ -36,6 +36,7 @@ from agentv.types.evaluation import Evaluator
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
+from agentv.types.run_options import RunOptions
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import has_fields, names_of_fields, struct_fields
 from agentv.types.targets import ResolvedTarget, TargetConfig
@@ -117,6 +118,9 @@ class CriteriaPlan(Struct, frozen=True, eq=False):
     warnings: tuple[str, ...] = ()
     where: str = WHERE
     """The name of the configuration for messages."""
+    error_policy: ErrorPolicy = "exclude"
+    concurrency: int = 1
+    """The number of evaluators that judge one answer at once."""
 
 
 def make_criteria_plan(config: EvaluationRunConfig) -> CriteriaPlan:
@@ -179,6 +183,8 @@ class _Planning(Struct):
             problems=tuple(self.problems.found),
             warnings=_warnings_of(planned),
             where=where_of(self.config),
+            error_policy=self.config.error_policy,
+            concurrency=self.config.evaluator_concurrency,
         )
 
     def _given_target(self, given: TargetConfig | Mapping[str, Any]) -> TargetConfig:

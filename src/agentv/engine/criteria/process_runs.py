@@ -5,32 +5,37 @@ import os
 import random
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec.structs import replace
+from msgspec import Struct
 
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
-from agentv.engine.criteria.judged_lines import JudgedLine
-from agentv.engine.criteria.line_scoring import LineScoring
-from agentv.engine.criteria.runner import EvaluationRunner, Judgement
-from agentv.engine.criteria.scored_run import ScoredPlan, ScoredRun, suite_of_file
-from agentv.engine.running.clock import make_clock
-from agentv.engine.running.recorder import JudgeFailures
+from agentv.engine.criteria.answer_tasks import AnswerTasks
+from agentv.engine.criteria.inputs import suite_of_file
+from agentv.engine.criteria.run_answers import RunAnswers
+from agentv.engine.criteria.run_record import ScoredRun
+from agentv.engine.criteria.stream_recorder import StreamRecorder, stream_plan
+from agentv.engine.running.case import CaseRunner
+from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run_stores import reopen_store
 from agentv.execution.forks import ProcessLock
 from agentv.loading.files.places import find_home
 from agentv.scoring.gates.gates import STREAM_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.keys.identity import digest
+from agentv.scoring.results.by_criterion import JudgedCriteria
 from agentv.storage.run.find import list_run_folders, runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.stored import SCORED, StoredRun
 from agentv.types.errors import StorageError
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ResultStore
+from agentv.types.records.answer import Origin, source_of
 from agentv.types.records.result import CaseResult
+from agentv.types.run_options import RunOptions
 
 PYTHON = "python"
 _NO_LIMIT = 2**31
@@ -44,36 +49,19 @@ class ProcessRun:
     one.
     """
 
-    def __init__(self, runner: EvaluationRunner, *, name: str | None = None, path: str | None = None) -> None:
+    def __init__(self, tasks: AnswerTasks, *, name: str | None = None, path: str | None = None) -> None:
         self._lock = threading.Lock()
-        self._clock = make_clock()
         self._started_at = time.monotonic()
         self._name = name
-        cwd = Path.cwd()
-        self._home = find_home(cwd)
-        self._judging_digest = judging_digest(runner.snapshot)
-        gates = runner.config.stream_gates
-        suite = "run_evaluation" if path is None else suite_of_file(Path(path))
-        plan = ScoredPlan(
-            suite,
-            "",
-            runner.snapshot,
-            home=self._home,
-            folder=str(cwd),
-            name=name,
-            gates=gates,
-            reading={} if path is None else {"config": os.path.relpath(path, cwd)},
-        )
-        self._run = ScoredRun(runner, plan, self._open, self._clock)
-        self._scoring = LineScoring(
-            None,
-            runner,
-            lambda _line: None,
-            clock=self._clock,
-            gates=None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates),
-            judge_failures=JudgeFailures(_NO_LIMIT),
-            run=self._run,
-        )
+        self._path = path
+        self._tasks = AnswerTasks(tasks.config, clock=tasks.clock)
+        if path is not None:
+            self._tasks.name_suite(suite_of_file(Path(path)))
+        self._home = find_home(Path.cwd())
+        self._judging_digest = judging_digest(tasks.snapshot)
+        self._recorded = RunAnswers(self._tasks)
+        self._recorder: StreamRecorder | None = None
+        self._cases: CaseRunner | None = None
         self._lines = 0
         self._is_closed = False
         self._process = os.getpid()
@@ -82,27 +70,20 @@ class ProcessRun:
     @property
     def run_id(self) -> str | None:
         """The id of the run, None before the first judgement."""
-        return None if self._run.opened_store is None else self._run.opened_store.run_id
+        return None if self._recorder is None else self._recorder.store.run_id
 
-    def add(self, judgement: Judgement) -> CaseResult:
-        """Store a judgement, and return its row. Raises StorageError, also after `close`."""
+    def add(self, given: EvaluationInput, judged: JudgedCriteria) -> None:
+        """Store a judgement. Raises StorageError, also after `close`."""
         with self._lock:
             if self._is_closed:
                 raise StorageError("the run is closed")
-            _ = self._run.store  # opened before lines are counted, because it may continue a run
+            recorder, cases = self._open()
             self._lines += 1
-            given = judgement.result.input_snapshot
-            line = JudgedLine(
-                PYTHON,
-                self._lines,
-                judgement.result.timestamp,
-                judged=judgement.result,
-                evaluators=judgement.evaluators,
-            )
-            slot = self._run.take_result_key(given, given.target or given.agent_id or GIVEN_ANSWER, line.source)
-            row = self._run.add(replace(line, slot=slot))
-            self._scoring.count(row)
-            return row
+            origin = Origin(PYTHON, self._lines)
+            source = source_of(origin.file, origin.line)
+            slot = self._recorded.take_slot(given, given.target or given.agent_id or GIVEN_ANSWER, source)
+            task = self._recorded.task(given, slot, origin, now=self._tasks.clock())
+            recorder.row(cases.record(task, judged))
 
     def close(self) -> None:
         """End the run with its verdict. Do nothing if the run is closed, or in a forked process.
@@ -116,27 +97,67 @@ class ProcessRun:
                 return
             self._is_closed = True
             atexit.unregister(self.close)
-            if self._run.opened_store is None:
+            recorder = self._recorder
+            if recorder is None:
                 return
             with suppress(StorageError):
-                report = self._scoring.report(
-                    max_errors=0, duration_s=time.monotonic() - self._started_at, is_stored=True
-                )
-                self._scoring.save_report(report)
+                recorder.check_files()
+                recorder.save_report(recorder.report(time.monotonic() - self._started_at), has_every_row=True)
+            with suppress(StorageError):
+                recorder.store.close(recorder.stop.state)
 
-    def _open(self) -> ResultStore:
-        """Open the run of this name, or a new one."""
+    def _open(self) -> tuple[StreamRecorder, CaseRunner]:
+        """Return the recorder of the run and what makes its rows: of the run of this name, or of a new one."""
+        if self._recorder is not None and self._cases is not None:
+            return self._recorder, self._cases
+        store, earlier, note = self._open_store()
+        gates = self._tasks.config.stream_gates
+        scoped = None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
+        options = RunOptions(judge_failures=_NO_LIMIT)
+        plan = stream_plan(self._tasks.specs, scoped, home=self._home, options=options)
+        recorder = StreamRecorder(plan, store, [], StopSignal(), source=PythonSource(self._recorded))
+        if note is not None:
+            recorder.note(note)
+        if earlier is not None:
+            self._recorded.restore(earlier, files=None, on_row=self._count_stored_row(recorder))
+        store.begin(self._record(scoped).to_record(store.run_id, clock=self._tasks.clock))
+        self._cases = self._tasks.runner(self._tasks.runtime(), sink=recorder, run_id=store.run_id)
+        self._recorder = recorder
+        return recorder, self._cases
+
+    def _count_stored_row(self, recorder: StreamRecorder) -> Callable[[CaseResult], None]:
+        def count(row: CaseResult) -> None:
+            recorder.count_stored(row)
+            self._lines = max(self._lines, row.line)
+
+        return count
+
+    def _open_store(self) -> tuple[ResultStore, StoredRun | None, str | None]:
+        """Open the run of this name, or a new one; return it with its earlier rows and a note for the user."""
         folder = None if self._name is None else self._find(self._name)
+        note = None
         if folder is not None:
             try:
-                store = reopen_store(folder, clock=self._clock)
-                self._count_stored_rows(StoredRun(folder))
+                store = reopen_store(folder, clock=self._tasks.clock)
             except StorageError as error:  # another process writes it, or it cannot be read
-                self._scoring.notes[f"run {folder.name} of the same name is not continued: {error}"] = None
+                note = f"run {folder.name} of the same name is not continued: {error}"
             else:
-                return store
-        run_id = new_run_id(self._clock, random.SystemRandom())
-        return RunFolder(runs_folder(self._home), run_id, clock=self._clock)
+                return store, StoredRun(folder), None
+        run_id = new_run_id(self._tasks.clock, random.SystemRandom())
+        return RunFolder(runs_folder(self._home), run_id, clock=self._tasks.clock), None, note
+
+    def _record(self, gates: tuple[ScopedGate, ...] | None) -> ScoredRun:
+        cwd = Path.cwd()
+        return ScoredRun(
+            self._tasks.suite.path,
+            "",
+            self._tasks.snapshot,
+            home=self._home,
+            folder=str(cwd),
+            name=self._name,
+            gates=gates,
+            reading={} if self._path is None else {"config": os.path.relpath(self._path, cwd)},
+        )
 
     def _find(self, name: str) -> Path | None:
         """Return the folder of the latest run called `name` of this suite and configuration, or None.
@@ -147,20 +168,31 @@ class ProcessRun:
             with suppress(StorageError):
                 stored = StoredRun(folder)
                 is_same_suite = (
-                    stored.run.name == name and stored.has_given_answers and stored.suites == (self._run.suite,)
+                    stored.run.name == name and stored.has_given_answers and stored.suites == (self._tasks.suite.path,)
                 )
                 if is_same_suite and judging_digest(_configuration(stored)) == self._judging_digest:
                     return folder
         return None
 
-    def _count_stored_rows(self, stored: StoredRun) -> None:
-        for row in stored.results():
-            self._run.trials.add(row.slot)
-            self._run.targets[row.slot.target] = None
-            self._scoring.count_stored(row)
-            self._lines = max(self._lines, row.line)
-        for case in stored.cases():
-            self._run.cases.add(f"{case.suite}\0{case.eval_id}")
+
+class PythonSource(Struct, frozen=True):
+    """The answers that a process gives one by one."""
+
+    answers: RunAnswers
+    read: int = 0
+
+    @property
+    def repeats_cases(self) -> bool:
+        """True if a case has several rows: repeats, or answers of several targets."""
+        return self.answers.repeats_cases
+
+    def why_no_rows(self) -> str:
+        """Return why there is no row."""
+        return "no answer was judged"
+
+    def notes(self) -> Iterator[str]:
+        """Yield nothing: no line was read."""
+        yield from ()
 
 
 def judging_digest(configuration: JsonObject) -> str:
@@ -179,15 +211,15 @@ def _configuration(stored: StoredRun) -> JsonObject:
     return found if isinstance(found, Mapping) else {}
 
 
-def named_run(runner: EvaluationRunner, *, name: str, path: str | None) -> ProcessRun:
+def named_run(tasks: AnswerTasks, *, name: str, path: str | None) -> ProcessRun:
     """Return the run of this process called `name`.
 
     Calls with an equal configuration, from the same file and in the same project, share one run.
     """
-    key = (os.getpid(), str(find_home(Path.cwd())), name, path, judging_digest(runner.snapshot))
+    key = (os.getpid(), str(find_home(Path.cwd())), name, path, judging_digest(tasks.snapshot))
     with _NAMED_LOCK:
         if key not in _NAMED_RUNS:
-            _NAMED_RUNS[key] = ProcessRun(runner, name=name, path=path)
+            _NAMED_RUNS[key] = ProcessRun(tasks, name=name, path=path)
         return _NAMED_RUNS[key]
 
 

@@ -17,7 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from agentv.engine.criteria.config import EvaluationRunConfig
-from agentv.engine.criteria.runner import EvaluationRunner, snapshot_of
+from agentv.engine.criteria.judgements import snapshot_of
+from agentv.engine.criteria.runner import EvaluationRunner
 from agentv.execution.forks import call_in_forks
 from agentv.execution.user_code import described
 from agentv.loading.suites.recorded import read_log_line

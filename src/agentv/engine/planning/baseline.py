@@ -6,7 +6,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agentv.engine.planning.options import RunOptions
 from agentv.scoring.comparison.compare import Comparison, compare_sides, summarize_baseline
 from agentv.scoring.comparison.confirmations import Confirmations, suspected_cases
 from agentv.scoring.comparison.gated import ComparedRun
@@ -17,6 +16,7 @@ from agentv.types.errors import ConfigError
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
 from agentv.types.results import CaseName
+from agentv.types.run_options import RunOptions
 from agentv.types.summaries import BaselineSummary
 
 _SEED = 0

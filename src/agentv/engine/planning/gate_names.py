@@ -5,7 +5,6 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import SuitePlan
 from agentv.engine.planning.selection import Selection
 from agentv.engine.planning.suite_check import SuiteCheck, result_names
@@ -13,6 +12,7 @@ from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.scoring.results.applicable import tags_of
 from agentv.types.cases import BrokenCase, EvalCase, targets_of
 from agentv.types.errors import AgentvError
+from agentv.types.run_options import RunOptions
 
 
 def with_left_out(

@@ -9,8 +9,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of
-from agentv.engine.planning.options import RunOptions
+from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of, project_options
 from agentv.engine.planning.targets import KnownTargets, described_target, inline_target
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.loading.criteria.run_configs import find_named_definitions, read_given_entries
@@ -20,13 +19,14 @@ from agentv.loading.models.reader import raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.providers import PROVIDERS
 from agentv.providers.local.python import JudgeFunction, PythonProvider, PythonSettings
-from agentv.registry import Spec, Specs, names_model
+from agentv.registry import ProviderSpec, Specs, names_model
 from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, ListedCases, listed_cases
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import Provider
 from agentv.types.readers import read_list
+from agentv.types.run_options import RunKeywords, RunOptions, make_options
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.targets import ResolvedTarget, TargetConfig
 
@@ -168,7 +168,7 @@ def _register_provider(
     """Register a provider given as an object, and return a target that uses it."""
     kind = f"{GIVEN} {role}"
     summary = f"the {role} given from Python"
-    spec = Spec(kind, summary, NoSettings, factory, can_judge=True, is_code=is_code, reports_cost=reports_cost)
+    spec = ProviderSpec(kind, summary, NoSettings, factory, can_judge=True, is_code=is_code, reports_cost=reports_cost)
     specs.providers.add(spec)
     return TargetConfig(role, kind)
 
@@ -200,9 +200,10 @@ class GivenArguments(Struct, frozen=True):
 
 
 def load_given(
-    source: Source, given: GivenArguments, options: RunOptions, secrets: tuple[str, ...] = ()
+    source: Source, given: GivenArguments, keywords: RunKeywords, secrets: tuple[str, ...] = ()
 ) -> tuple[Inputs, RunOptions]:
-    """Return the inputs of a run started from Python, and the options with its target selected."""
+    """Return the inputs of a run started from Python, and its options with those of the project and its target."""
+    make_options(keywords)  # a wrong one is reported before any file is read
     cwd = Path.cwd()
     # A target that is an object, a function or `provider:model` needs no targets file.
     is_name_in_file = isinstance(given.target, str) and not names_model(given.target, PROVIDERS)
@@ -210,6 +211,7 @@ def load_given(
     if isinstance(source, str | os.PathLike):
         paths = [os.fspath(source)]
         files = find_eval_files(paths, cwd=cwd)
+        options = make_options(keywords, project_options((file.parent for file in files), keywords))
         inputs = load_inputs(
             files,
             options,
@@ -222,6 +224,7 @@ def load_given(
         inputs = replace(inputs, skipped=skipped_lines(paths, cwd=cwd, found=files))
     else:
         suite = _with_criteria(source) if isinstance(source, EvalSuite) else _suite_of(source)
+        options = make_options(keywords, project_options([Path(suite.base_dir)], keywords))
         inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)
     env = load_env(cwd, os.environ)
     target = given_target(given.target, "target", inputs.specs, env)
@@ -277,7 +280,7 @@ def _task_target(task: object, specs: Specs) -> TargetConfig:
         return PythonProvider(replace(target, settings=PythonSettings(cast(Callable[..., object], task))), tools)
 
     specs.providers.add(
-        Spec(
+        ProviderSpec(
             GIVEN_TASK,
             "a function given from Python",
             NoSettings,

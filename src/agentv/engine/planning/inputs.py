@@ -4,22 +4,24 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from agentv.engine.planning.options import RunOptions, parse_variables
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.plugins.loading import load_specs, load_specs_without
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_repository_root, find_targets_file, targets_searched
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.project import STORE_VARIABLE, load_project
-from agentv.loading.suites.suites import load_suite
+from agentv.loading.suites.suites import load_suite, relative_name
 from agentv.loading.targets.targets import ParsedTargets, read_targets
 from agentv.registry import Specs, names_model
 from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
 from agentv.types.cases import CaseSource, EvalSuite, targets_of
-from agentv.types.errors import EvalFileError, TargetError, UnknownNameError
+from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem
+from agentv.types.run_options import RunOptions, flag_of, parse_variables
 
 
 class SuiteInput(Struct, frozen=True):
@@ -104,10 +106,12 @@ def load_inputs(
     secrets: tuple[str, ...] = (),
     plugins_imported: bool = True,
     evaluators_given: bool = False,
+    guideline_patterns: Mapping[str, Sequence[str]] | None = None,
 ) -> Inputs:
     """Read eval files that `find_eval_files` found, with their targets, plug-ins and gates.
 
-    With `evaluators_given` the caller replaces the suites' evaluators. Without `plugins_imported` no code of the
+    With `evaluators_given` the caller replaces the suites' evaluators. `guideline_patterns`, by the paths of suites,
+    replace those of the project. Without `plugins_imported` no code of the
     project is imported. Raises EvalFileError with the problems of all files at once. If there are none, raises the
     first TargetError, such as that of a missing targets file.
     """
@@ -129,6 +133,7 @@ def load_inputs(
                 variables=variables,
                 plugins_imported=plugins_imported,
                 evaluators_given=evaluators_given,
+                guideline_patterns=(guideline_patterns or {}).get(_path_of_suite(file)),
             )
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
@@ -146,6 +151,15 @@ def load_inputs(
         raise target_errors[0]
     check_given_variables(variables, [each.suite for each in suites])
     return Inputs(tuple(suites), specs, gates, () if plugins_imported else plugins)
+
+
+def with_prices(suites: Iterable[SuiteInput], prices: Mapping[str, JsonObject]) -> tuple[SuiteInput, ...]:
+    """Return suites with the project's prices replaced."""
+    return tuple(replace(item, suite=replace(item.suite, prices=prices)) for item in suites)
+
+
+def _path_of_suite(file: Path) -> str:
+    return relative_name(file, find_repository_root(file.parent))
 
 
 def _targets_problems(targets_loader: TargetsLoader, folder: Path) -> tuple[Problem, ...]:
@@ -207,6 +221,26 @@ def _project_parts(folders: Iterable[Path]) -> tuple[tuple[str, ...], tuple[str,
         plugins.update(dict.fromkeys(project.plugins))
         gates.update(dict.fromkeys(project.gates))
     return tuple(plugins), tuple(gates)
+
+
+def project_options(folders: Iterable[Path], given: Collection[str]) -> dict[str, JsonValue]:
+    """Return the options of a run that the `.agentv.yaml` files of `folders` set, without those in `given`.
+
+    Raises ConfigError if two files set an option to different values.
+    """
+    values: dict[str, JsonValue] = {}
+    sources: dict[str, Path] = {}
+    for folder in dict.fromkeys(folders):
+        project = load_project(folder, find_repository_root(folder))
+        for name in project.options.keys() - set(given):
+            value, source = project.options[name], project.sources[name]
+            if values.setdefault(name, value) != value:
+                raise ConfigError(
+                    f"{sources[name]} sets `{name}` to {values[name]!r}, but {source} to {value!r}; a run has one "
+                    f"value: give it with {flag_of(name)}, or as {name}= in Python"
+                )
+            sources.setdefault(name, source)
+    return values
 
 
 def unchecked_plugin_warnings(inputs: Inputs) -> Iterator[str]:

@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agentv.engine.planning.targets import KnownTargets
-from agentv.registry import Spec
+from agentv.registry import EvaluatorSpec
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.structs import names_of_fields
+
+DEFAULT_JUDGE_WORKERS = 10
+"""Concurrent calls of a judge without a setting, where answers exist already."""
 
 
 def judge_targets(settings: object) -> Iterator[str]:
@@ -52,7 +55,7 @@ def may_pay_for_embeddings(settings: object, known: KnownTargets) -> bool:
     return known.specs.providers.get(provider).cost == "paid"
 
 
-def may_cost_money(spec: Spec, settings: object, known: KnownTargets) -> bool:
+def may_cost_money(spec: EvaluatorSpec, settings: object, known: KnownTargets) -> bool:
     """Return True if an evaluator may cost money: by its type, or because it calls a judge or a paid model."""
     calls_model = needs_judge(settings) or any(judge_targets(settings)) or may_pay_for_embeddings(settings, known)
     return spec.cost == "paid" or calls_model

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.provenance import GitState
 from agentv.engine.planning.selection import Selection
 from agentv.engine.planning.targets import KnownTargets
@@ -17,12 +16,15 @@ from agentv.registry import Specs
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.gates.gates import CONFIRMED
 from agentv.scoring.gates.run_verdict import ScopedGate
-from agentv.scoring.keys.identity import target_key
-from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite
+from agentv.scoring.keys.identity import NO_KEYS, CaseKeys, target_key
+from agentv.scoring.results.by_criterion import FittedPlan
+from agentv.types.cases import DEFAULT_GUIDELINE_PATTERNS, BrokenCase, CaseSource, EvalCase, EvalSuite
 from agentv.types.evaluation import Evaluator
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.answer import Answer, Rerun, ResultKey
 from agentv.types.records.result import CaseResult
+from agentv.types.run_options import RunOptions
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:
@@ -30,10 +32,20 @@ if TYPE_CHECKING:
 
 
 class AnswerToScore(Struct, frozen=True):
-    """A stored answer to be scored, and its earlier row, if there is one."""
+    """A stored answer to be scored by the evaluators of its case, and its earlier row, if there is one."""
 
     answer: Answer
     row: CaseResult | None = None
+
+
+class AnswerWithInput(AnswerToScore, frozen=True, kw_only=True):
+    """An answer that was given with its input, which is scored by the criteria of the input."""
+
+    input: EvaluationInput
+    fitted: FittedPlan
+    """The evaluators that score it, fitted to its criteria."""
+    keys: CaseKeys = NO_KEYS
+    """The keys of its case, `NO_KEYS` if no run records it."""
 
 
 class CaseTask(Struct, frozen=True, gc=False):
@@ -42,7 +54,7 @@ class CaseTask(Struct, frozen=True, gc=False):
     `known` has the targets that may be called besides `target`: judges and fallbacks. `generation` counts how often a
     resume, retry or rescore has made the row again; with `rerun` the new row does not count. With `stored` the target
     is not called: the stored answer is scored. `trial` is counted from 0, `trials` is the number of trials of the case.
-    `slot`, the row's position in the plan, follows from the other fields.
+    `slot`, the row's position in the plan, follows from the other fields; a given answer has its own.
     """
 
     case: EvalCase | BrokenCase
@@ -60,6 +72,9 @@ class CaseTask(Struct, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         """Set `slot`."""
+        if isinstance(self.stored, AnswerWithInput):
+            force_setattr(self, "slot", self.stored.answer.slot)
+            return
         case = self.case
         prompt = case.prompt if isinstance(case, EvalCase) else None
         slot = ResultKey(self.suite.path, case.id, self.target.name, trial=self.trial, prompt=prompt)
@@ -348,6 +363,7 @@ class RunPlan(Struct, frozen=True):
                 "pass_score": plan.suite.pass_score,
                 **({"prompts": list(plan.suite.prompts)} if plan.suite.prompts else {}),
                 **({"about": plan.suite.about} if plan.suite.about else {}),
+                **_guideline_patterns_to_json(plan.suite),
             }
             for plan in self.suites
         ]
@@ -367,10 +383,17 @@ class RunPlan(Struct, frozen=True):
             "targets": targets,
             "judges": judges,
             "options": self.options.to_json(),
+            "prices": dict(self.prices),
             "seed": self.options.seed,
             **({} if self.gates is None else {"gates": gates_to_json(self.gates)}),
             "file_gates": None if self.file_gates is None else gates_to_json(self.file_gates),
         }
+
+
+def _guideline_patterns_to_json(suite: EvalSuite) -> dict[str, JsonValue]:
+    """Return the guideline patterns of a suite, unless they are the default ones."""
+    patterns = suite.guideline_patterns
+    return {} if patterns == DEFAULT_GUIDELINE_PATTERNS else {"guideline_patterns": list(patterns)}
 
 
 def gates_to_json(gates: Iterable[ScopedGate]) -> list[JsonValue]:

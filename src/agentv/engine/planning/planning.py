@@ -14,7 +14,6 @@ from agentv.engine.planning.gate_names import (
     with_left_out_of_all_shards,
 )
 from agentv.engine.planning.inputs import SuiteInput
-from agentv.engine.planning.options import RunOptions
 from agentv.engine.planning.plan import RunPlan, SuitePlan
 from agentv.engine.planning.prices import budget_problems
 from agentv.engine.planning.selection import select_cases
@@ -28,6 +27,7 @@ from agentv.types.cases import targets_of
 from agentv.types.errors import AgentvError, ConfigError, TargetError, UnknownNameError
 from agentv.types.evaluation import Evaluator
 from agentv.types.json_value import JsonObject
+from agentv.types.run_options import RunOptions
 from agentv.types.targets import ResolvedTarget
 
 if TYPE_CHECKING:

@@ -174,7 +174,7 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
         tags=tags_of(case, task.suite),
         criteria=criteria,
         evaluators=evaluators,
-        single_form=single_form and not case.turns,
+        single_form=single_form and not case.is_conversation,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from agentv.engine.planning.plan import RunPlan
-from agentv.registry import Spec
+from agentv.registry import ProviderSpec
 from agentv.types.json_value import JsonObject
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Price
@@ -70,7 +70,7 @@ def budget_problems(plan: RunPlan) -> Iterator[str]:
             yield problem
 
 
-def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, JsonObject]) -> str | None:
+def budget_problem(target: ResolvedTarget, spec: ProviderSpec, prices: Mapping[str, JsonObject]) -> str | None:
     """Return the reason why a budget cannot limit a target, with the setting to change; None if it can."""
     if spec.is_canned or (spec.embeds and not spec.answers):
         return None
@@ -93,13 +93,13 @@ def budget_problem(target: ResolvedTarget, spec: Spec, prices: Mapping[str, Json
     return None
 
 
-def needs_reported_costs(target: ResolvedTarget, spec: Spec, prices: Mapping[str, JsonObject]) -> bool:
+def needs_reported_costs(target: ResolvedTarget, spec: ProviderSpec, prices: Mapping[str, JsonObject]) -> bool:
     """Return True if only the costs that a target reports with its answers can keep a budget: it has no price."""
     is_priced = price_of(target, getattr(target.settings, "model", None), prices) is not None
     return not is_priced and not spec.is_canned and _reports_costs(target, spec)
 
 
-def _reports_costs(target: ResolvedTarget, spec: Spec) -> bool:
+def _reports_costs(target: ResolvedTarget, spec: ProviderSpec) -> bool:
     """Return True if a target may report costs: by its kind, or at the path in its setting `cost`."""
     return spec.reports_cost or getattr(target.settings, "cost", None) is not None
 

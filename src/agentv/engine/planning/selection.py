@@ -10,10 +10,10 @@ from itertools import islice
 
 from msgspec import Struct
 
-from agentv.engine.planning.options import RunOptions
 from agentv.scoring.results.applicable import tags_of
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
 from agentv.types.errors import ConfigError, nearest
+from agentv.types.run_options import RunOptions
 
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
 

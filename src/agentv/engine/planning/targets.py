@@ -7,14 +7,14 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.planning.options import RunOptions
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.targets.choice import choose_target
 from agentv.loading.targets.targets import ParsedTargets, resolve_target, secrets_of
-from agentv.registry import NamedModel, Registry, Specs, names_model
+from agentv.registry import NamedModel, ProviderSpec, Registry, Specs, names_model
 from agentv.scoring.keys.identity import digest
 from agentv.types.errors import TargetError, nearest
 from agentv.types.json_value import JsonObject, JsonValue, camel_case
+from agentv.types.run_options import RunOptions
 from agentv.types.targets import ResolvedTarget, TargetConfig
 
 API_KEY = "api_key"
@@ -75,18 +75,18 @@ def default_judge(specs: Specs, env: Mapping[str, str]) -> TargetConfig | None:
     return None
 
 
-def judge_key_variables(providers: Registry) -> tuple[str, ...]:
+def judge_key_variables(providers: Registry[ProviderSpec]) -> tuple[str, ...]:
     """Return the environment variables of the keys that `default_judge` looks for."""
     named = (spec.named_model for spec in providers.specs.values())
     return tuple(each.variables[API_KEY] for each in named if each is not None and each.judge is not None)
 
 
-def model_hint(providers: Registry) -> str:
+def model_hint(providers: Registry[ProviderSpec]) -> str:
     """Return how to name a model without a targets file."""
     return f"provider:model, such as {', '.join(f'{name}:{model}' for name, model in _judge_models(providers))}"
 
 
-def _judge_models(providers: Registry) -> list[tuple[str, str]]:
+def _judge_models(providers: Registry[ProviderSpec]) -> list[tuple[str, str]]:
     """Return the providers that have a default judge, each with that model."""
     named = ((spec.name, spec.named_model) for spec in providers.specs.values())
     return [(name, each.judge) for name, each in named if each is not None and each.judge is not None]

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agentv.execution.user_code import described, load_module
-from agentv.registry import ENTRY_POINTS, Announced, Spec, Specs, UnknownSettings
+from agentv.registry import ENTRY_POINTS, Announced, EvaluatorSpec, ProviderSpec, Spec, Specs, UnknownSettings
 from agentv.types.errors import PluginError
 
 if TYPE_CHECKING:
@@ -23,24 +23,31 @@ def load_specs_without(plugins: Iterable[str]) -> Specs:
     """
     specs = load_specs()
     if tuple(plugins):
-        for registry in (specs.evaluators, specs.providers):
-            registry.make_stand_in = _unknown_plugin
+        specs.evaluators.make_stand_in = _unknown_evaluator
+        specs.providers.make_stand_in = _unknown_provider
     return specs
 
 
-def _unknown_plugin(name: str) -> Spec:
-    """Return a spec in place of a plug-in that is not imported; its fields permit every use."""
-    return Spec(
-        name=name,
-        summary="not imported",
-        settings=UnknownSettings,
-        factory="agentv.engine.plugins.loading:refuse_unknown",
+def _unknown_evaluator(name: str) -> EvaluatorSpec:
+    return EvaluatorSpec(name, "not imported", UnknownSettings, _REFUSED, cost="paid", is_deterministic=False)
+
+
+def _unknown_provider(name: str) -> ProviderSpec:
+    """Return a spec in place of a provider that is not imported; its fields permit every use."""
+    return ProviderSpec(
+        name,
+        "not imported",
+        UnknownSettings,
+        _REFUSED,
         cost="paid",
-        is_deterministic=False,
         works_in_folder=True,
         can_judge=True,
         embeds=True,
     )
+
+
+_REFUSED = "agentv.engine.plugins.loading:refuse_unknown"
+"""The factory of a plug-in that is not imported."""
 
 
 def refuse_unknown(*_arguments: object) -> None:
@@ -72,7 +79,7 @@ def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
     return specs
 
 
-def _installed(kind: str) -> Iterator[tuple[str, Announced]]:
+def _installed(kind: str) -> Iterator[tuple[str, Announced[Spec]]]:
     """Yield the name and plug-in of each entry point of `kind` in installed packages; import none of them."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and not needed for built-in plug-ins
 

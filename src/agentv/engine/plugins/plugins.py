@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agentv.engine.plugins.loading import MARK
 from agentv.evaluators.registry import adapted
 from agentv.execution.user_code import described
-from agentv.registry import Registry, Spec
+from agentv.registry import EvaluatorSpec, ProviderSpec, Registry, ReportSpec, Spec, StoreSpec
 from agentv.templating.store_url import StoreUrl
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import PluginError, StorageError
@@ -40,7 +40,9 @@ class FunctionEvaluator:
         return output
 
 
-def evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = (), cost: str = "free") -> Spec:
+def evaluator_spec(
+    name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = (), cost: str = "free"
+) -> EvaluatorSpec:
     """Return the spec of an evaluator. Raises PluginError for a missing method or a wrong signature."""
     if isinstance(plugin, type):
         if not callable(getattr(plugin, "evaluate", None)):
@@ -54,7 +56,7 @@ def evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str,
         def factory(_config: object, settings: object, _tools: object) -> FunctionEvaluator:
             return FunctionEvaluator(name, plugin, _as_keywords(settings))
 
-    return Spec(
+    return EvaluatorSpec(
         name=name,
         summary=_summary(plugin),
         settings=settings,
@@ -65,7 +67,7 @@ def evaluator_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str,
     )
 
 
-def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
+def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> ProviderSpec:
     """Return the spec of a provider. Raises PluginError for a missing method or a wrong signature."""
     if isinstance(plugin, type):
         if not inspect.iscoroutinefunction(getattr(plugin, "invoke", None)):
@@ -87,12 +89,12 @@ def provider_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, 
             return PythonProvider(replace(target, settings=PythonSettings(function)), tools)
 
     is_code = bool(getattr(plugin, "is_code", True))
-    return Spec(
+    return ProviderSpec(
         name, _summary(plugin), settings=settings, factory=factory, aliases=aliases, can_judge=True, is_code=is_code
     )
 
 
-def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
+def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> ReportSpec:
     """Return the spec of a report format. Raises PluginError for a wrong signature."""
     settings = _settings_of(name, plugin, "report", "rows")
     if names_of_fields(settings):
@@ -109,7 +111,7 @@ def report_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ..
 
         return Format(text_of, empty=None)
 
-    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases)
+    return ReportSpec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases)
 
 
 def _report_text(name: str, plugin: Callable[..., Any], event: RunEnded, tools: Any) -> str:
@@ -122,7 +124,7 @@ def _report_text(name: str, plugin: Callable[..., Any], event: RunEnded, tools: 
     return text
 
 
-def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> Spec:
+def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...] = ()) -> StoreSpec:
     """Return the spec of a store. Raises PluginError for a missing method or a wrong signature."""
     run_store = None
     if isinstance(plugin, type):
@@ -149,7 +151,7 @@ def store_spec(name: str, plugin: Callable[..., Any], *, aliases: tuple[str, ...
                 raise PluginError(f"store {name!r} returned {type(made).__name__}, which has no save_result(result)")
             return made
 
-    return Spec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases, run_store=run_store)
+    return StoreSpec(name, _summary(plugin), settings=settings, factory=factory, aliases=aliases, run_store=run_store)
 
 
 def _run_store(name: str, plugin: type) -> Callable[[StoreUrl], object]:
@@ -282,7 +284,7 @@ def _marker(kind: str, spec_of: Callable[[Callable[..., Any]], Spec]) -> Callabl
     return mark
 
 
-def as_evaluator(given: object, evaluators: Registry) -> object:
+def as_evaluator(given: object, evaluators: Registry[EvaluatorSpec]) -> object:
     """Return an entry of a list of evaluators as a config or an evaluator object.
 
     A function or class with the decorator `@evaluator` is registered in `evaluators` and becomes a config of its type.
@@ -294,7 +296,7 @@ def as_evaluator(given: object, evaluators: Registry) -> object:
     """
     mark = getattr(given, MARK, None)
     if isinstance(mark, tuple) and mark[0] == "evaluator":
-        spec: Spec = mark[1]
+        spec: EvaluatorSpec = mark[1]
         if evaluators.specs.get(spec.name, spec) is not spec:
             return given() if isinstance(given, type) else FunctionEvaluator(spec.name, cast(Any, given), {})
         evaluators.add(spec)

@@ -180,7 +180,7 @@ def _open_cases(tasks: Sequence[CaseTask], runner: CaseRunner) -> dict[ResultKey
     cases: dict[ResultKey, OpenCase] = {}
     for task in tasks:
         case = task.case
-        if not isinstance(case, EvalCase) or case.turns or task.stored is not None:
+        if not isinstance(case, EvalCase) or case.is_conversation or task.stored is not None:
             continue
         if not runner.has_nothing_to_score(task):
             cases[task.slot] = runner.open(task, case)

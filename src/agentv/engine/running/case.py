@@ -7,17 +7,20 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.budget import refused_calls
 from agentv.engine.calling.uncached import calls_of
-from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.plan import AnswerWithInput, CaseTask
 from agentv.engine.planning.prepared_case import prepare_case
 from agentv.engine.running.case_records import case_record, has_attachments
 from agentv.engine.running.dependencies import Dependencies
+from agentv.engine.running.given_case import GivenCase, GivenSession, prepare_given
 from agentv.engine.running.open_case import OpenCase, RunTools
 from agentv.engine.running.rows import broken_row, crashed_row, failed_row, skipped_row
 from agentv.engine.running.score import costs_money
 from agentv.engine.running.target_session import TargetSession
 from agentv.evaluators.isolation import config_of
 from agentv.execution.user_code import described
+from agentv.scoring.keys.identity import NO_KEYS
 from agentv.scoring.results.applicable import all_evaluators
+from agentv.scoring.results.by_criterion import JudgedCriteria
 from agentv.types.cases import BrokenCase, EvalCase
 from agentv.types.errors import StorageError
 from agentv.types.failures import Failure
@@ -31,6 +34,7 @@ class CaseRunner(RunTools, frozen=True):
     run_elsewhere: Callable[[CaseTask], Awaitable[CaseResult]] | None = None
     """Runs a row on another machine; None runs it here."""
     target_sessions: dict[tuple[int, int], TargetSession] = field(default_factory=dict)
+    given_sessions: dict[tuple[int, int], GivenSession] = field(default_factory=dict)
     dependencies: Dependencies = field(default_factory=Dependencies)
 
     def run(self, task: CaseTask) -> Awaitable[CaseResult]:
@@ -39,6 +43,8 @@ class CaseRunner(RunTools, frozen=True):
         That includes bugs in agentv, which must not end a long run; the message names the line that raised. Exceptions
         of `run_elsewhere` are raised. A task waits for the cases that its case depends on.
         """
+        if isinstance(task.stored, AnswerWithInput):
+            return self._with_errors_caught(task, self._row_of_answer(task, task.stored))
         if self._target_session(task).has_dependencies:
             return self._run_after_others(task)
         return self._run(task, None)
@@ -66,6 +72,9 @@ class CaseRunner(RunTools, frozen=True):
     async def _row_of(self, task: CaseTask, case: EvalCase) -> CaseResult:
         return await self.open(task, case).row()
 
+    async def _row_of_answer(self, task: CaseTask, stored: AnswerWithInput) -> CaseResult:
+        return await self.open_given(task, stored).row()
+
     def has_nothing_to_score(self, task: CaseTask) -> bool:
         """Return True for a case with `skip`, and if all evaluators of a case are excluded because they cost money."""
         if isinstance(task.case, BrokenCase):
@@ -84,6 +93,27 @@ class CaseRunner(RunTools, frozen=True):
         if task.trial == 0:
             self.sink.case(case_record(prepared, session.scoring(prepared).stored_form))
         return OpenCase(self, session, prepared)
+
+    def open_given(self, task: CaseTask, stored: AnswerWithInput) -> GivenCase:
+        """Return the case of a given answer, ready to be judged; if a run records the answer, the case is saved."""
+        opened = GivenCase(self, self.given_session(task), prepare_given(task, stored), stored)
+        if stored.keys is not NO_KEYS:
+            self.sink.case(opened.record())
+        return opened
+
+    def record(self, task: CaseTask, judged: JudgedCriteria) -> CaseResult:
+        """Return the row of an answer that was judged before it was recorded; its case and answer are saved."""
+        if not isinstance(task.stored, AnswerWithInput):
+            raise TypeError("the task has no given answer")
+        return self.open_given(task, task.stored).recorded(judged)
+
+    def given_session(self, task: CaseTask) -> GivenSession:
+        """Return the session of the given answers in a task's suite."""
+        key = (id(task.suite), id(task.target))
+        session = self.given_sessions.get(key)
+        if session is None:
+            session = self.given_sessions[key] = GivenSession(task, self.runtime, self.fingerprints)
+        return session
 
     async def finish(self, opened: OpenCase, answer: Answer) -> CaseResult:
         """Return the row of an answer from a batch; exceptions become its error as in `run`."""

@@ -52,17 +52,18 @@ def case_record(prepared: PreparedCase, evaluators: StoredEvaluators) -> CaseRec
             files=tuple(map(_file_to_json, files)),
             prompt=case.prompt,
         )
-    return _with_turns(record, prepared, evaluators) if case.turns else record
+    return _with_turns(record, prepared, evaluators) if case.is_conversation else record
 
 
 def _with_turns(record: CaseRecord, prepared: PreparedCase, evaluators: StoredEvaluators) -> CaseRecord:
     """Return the record of a case with its turns, which are a part of its key."""
     case = prepared.case
     turns, rules = tuple(map(turn_to_json, case.turns)), turn_rules_to_json(case.turn_rules)
+    turns_in_key = [turn_to_json(turn, evaluators.settings_class) for turn in case.turns]
     messages = (*case.input_messages, *[turn.input for turn in case.turns])
     return replace(
         record,
-        case_key=case_key(prepared.keys, canonical_json([evaluators.json, turns, rules])),
+        case_key=case_key(prepared.keys, canonical_json([evaluators.in_key, turns_in_key, rules])),
         files=tuple(map(_file_to_json, files_of(messages))),
         turns=turns,
         turn_rules=rules,

@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
-from agentv.engine.planning.options import RunOptions
 from agentv.loading.files.places import find_repository_root, find_targets_file
 from agentv.loading.targets.choice import choose_target, peek_targets
 from agentv.providers import PROVIDERS
-from agentv.registry import Spec
+from agentv.registry import ProviderSpec
 from agentv.types.errors import AgentvError
+from agentv.types.run_options import RunOptions
 
 _POLL_S = 0.005
 _READS_CERTIFICATES = "aiohttp.connector"
@@ -42,7 +42,7 @@ def _import_providers(folder: Path, options: RunOptions, cwd: Path) -> None:
             spec.load_factory()
 
 
-def _http_providers(folder: Path, options: RunOptions, cwd: Path) -> Iterator[Spec]:
+def _http_providers(folder: Path, options: RunOptions, cwd: Path) -> Iterator[ProviderSpec]:
     override = cwd / options.targets_file if options.targets_file else None
     path = find_targets_file(folder, find_repository_root(folder), cwd, override)
     known = () if path is None else peek_targets(path)

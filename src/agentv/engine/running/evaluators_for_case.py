@@ -23,7 +23,7 @@ from agentv.evaluators.registry import DEFAULT_KIND, RUBRIC_KIND, EvaluatorRegis
 from agentv.loading.files.places import find_home
 from agentv.loading.models.settings import read_settings
 from agentv.messages.shapes.answers import read_answer_object
-from agentv.registry import Spec
+from agentv.registry import EvaluatorSpec
 from agentv.scoring.results.aggregation import case_fields, case_verdict, evaluators_score, first_failed
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.scoring.results.completion import to_score
@@ -41,7 +41,7 @@ from agentv.types.targets import ResolvedTarget
 class ContextRule(Struct, frozen=True):
     """A deterministic evaluator that takes its settings from `context.evaluator`."""
 
-    spec: Spec
+    spec: EvaluatorSpec
 
     @property
     def kind(self) -> str:
@@ -104,7 +104,7 @@ async def run_evaluators_for_case(
     """
     clock = clock or make_clock()
     case = as_case(eval_case, "eval_case")
-    if case.turns:
+    if case.is_conversation:
         raise ConfigError(f"case {case.id!r} has turns, which are answered one by one: run it with evaluate()")
     folder = str(Path.cwd())
     suite = EvalSuite(path="", cases=listed_cases([case]), base_dir=folder, repository_root=folder)

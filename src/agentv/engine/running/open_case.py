@@ -15,12 +15,11 @@ from agentv.engine.calling.fingerprints import Fingerprints
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.conversation.joining import answers_by_turn, joined_answers
 from agentv.engine.conversation.speaking import Speaker, hold_conversation, speaker_of
-from agentv.engine.planning.plan import CaseTask
+from agentv.engine.planning.plan import AnswerWithInput, CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase, prepared_turn
 from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
 from agentv.engine.running.context import build_context, conversation_context
 from agentv.engine.running.rows import dry_row, is_dry, judged_row, reusable_scores, unanswered_row
-from agentv.engine.running.score import run_evaluators
 from agentv.engine.running.target_session import TargetSession
 from agentv.engine.running.workspaces import (
     capture,
@@ -30,10 +29,10 @@ from agentv.engine.running.workspaces import (
     open_wanted_workspace,
     workspace_name,
 )
-from agentv.evaluators.isolation import PreparedEvaluator
 from agentv.execution.cancelled_calls import INTERRUPTED, attached_call
 from agentv.scoring.keys.identity import score_keys
 from agentv.scoring.results.aggregation import row_state
+from agentv.scoring.results.by_criterion import JudgedCriteria
 from agentv.scoring.results.turns import missing_turn_result, skipped_turn_result, turn_name, turn_result
 from agentv.types.cases import CaseTurn
 from agentv.types.evaluation import EvaluationContext, EvaluatorResult
@@ -58,6 +57,17 @@ class RowSink(Protocol):
         """Save an answer before it is scored, and return it with its number."""
 
 
+class Unrecorded:
+    """The sink of answers that no run records."""
+
+    def case(self, record: CaseRecord) -> None:
+        """Do nothing."""
+
+    def answer(self, answer: Answer) -> Answer:
+        """Return the answer as it is."""
+        return answer
+
+
 BeforeRepeat: TypeAlias = Callable[[], Awaitable[None]] | None
 """Called before the target is called again after a failure, to reset the workspace."""
 
@@ -73,6 +83,8 @@ class RunTools(Struct, frozen=True):
     on_log_line: Callable[[LogLine], None] | None = None
     place_workspace: Callable[[WantedWorkspace], WantedWorkspace] | None = None
     """Returns a workspace with its sources on this machine, or raises ProviderError; None leaves it unchanged."""
+    on_judged: Callable[[AnswerWithInput, JudgedCriteria, float], Awaitable[None]] | None = None
+    """Gets each given answer with its judgement and the milliseconds it took, before its row is made."""
 
 
 JudgedTurns: TypeAlias = dict[int, EvaluatorResult]
@@ -167,17 +179,17 @@ class OpenCase(Struct, frozen=True):
             return dry_row(run_id, prepared, answer)
         scoring = session.scoring(prepared)
         keys = score_keys(answer.answer_key, prepared.keys.expectation, scoring.setup_digests)
-        known = {} if task.stored is None else reusable_scores(task.stored, keys, scoring.evaluators)
+        known = {} if task.stored is None else reusable_scores(task.stored.row, keys, scoring.evaluators)
         context = self.context(answer)
         turns: tuple[EvaluatorResult, ...] = ()
         speaker = speaker_of(prepared.case)
         if speaker is not None:
             turn_keys = self.tools.fingerprints.turn_keys(prepared.case, task, answer.answer_key)
             keys = {**keys, **turn_keys}
-            known_turns = {} if task.stored is None else reusable_scores(task.stored, turn_keys, ())
+            known_turns = {} if task.stored is None else reusable_scores(task.stored.row, turn_keys, ())
             turns = await Conversation(self, speaker, dict(judged or {})).judge(answer, known_turns)
             context = conversation_context(context, answer)
-        results = (*turns, *await self.score(context, scoring.prepared_evaluators, known))
+        results = (*turns, *await session.score(context, scoring.prepared_evaluators, known))
         summary = context.candidate_trace_summary
         return judged_row(
             run_id, prepared, answer, results, score_keys=keys, summary=summary, is_model=session.is_model
@@ -196,18 +208,6 @@ class OpenCase(Struct, frozen=True):
             workspace_path=prepared.request.workspace,
             is_workspace_missing=prepared.is_workspace_missing,
         )
-
-    async def score(
-        self, context: EvaluationContext, evaluators: Sequence[PreparedEvaluator], known: Mapping[str, EvaluatorResult]
-    ) -> tuple[EvaluatorResult, ...]:
-        """Return the results of all evaluators, in order; those `known` by name do not run again."""
-        pending = [evaluator for evaluator in evaluators if evaluator.config.name not in known] if known else evaluators
-        results = await run_evaluators(context, pending)
-        cleaned: tuple[EvaluatorResult, ...] = self.session.cleaner().clean(results)
-        if not known:
-            return cleaned
-        new_results = iter(cleaned)
-        return tuple(known.get(evaluator.config.name) or next(new_results) for evaluator in evaluators)
 
     async def _row_in_workspace(self, wanted: WantedWorkspace) -> CaseResult:
         """Call the target in the row's own folder, capture the changes, and score before the folder is removed."""
@@ -355,6 +355,6 @@ class Conversation(Struct, frozen=True):
         number = len(said)
         turn = self._turn(said, answers[: number - 1])
         context = turn.context(answers[number - 1])
-        members = await turn.score(context, turn.session.scoring(turn.prepared).prepared_evaluators, {})
+        members = await turn.session.score(context, turn.session.scoring(turn.prepared).prepared_evaluators, {})
         case, suite = self.opened.prepared.case, self.opened.task.suite
         return turn_result(number, members, suite.pass_score if case.pass_score is None else case.pass_score)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
+from agentv.engine.calling.budget import BudgetStop
 from agentv.engine.planning.plan import CaseTask, RowCount, RunPlan
 from agentv.engine.planning.selection import why_nothing_selected
 from agentv.engine.running.recorded_report import REPORTED, reported_fields
@@ -362,6 +363,11 @@ class RunRecorder(Struct):
             self.store.note(JUDGE_STOP, structs.asdict(judge_stop))
             self.stop.drain_for_judge(judge_stop)
 
+    def stop_for_budget(self, budget_stop: BudgetStop) -> None:
+        """Stop the run because the next call does not fit into its budget."""
+        self.stop.drain(budget_stop.reason, needs=budget_stop.needs)
+        self.store.note("budget_stop", budget_stop.to_json())
+
     def on_retry(self, task: CaseTask, call: CallRecord, wait_s: float) -> None:
         """Report that the call of a task is retried."""
         self.retry(task.slot, call.kind, call.error, wait_s)
@@ -391,23 +397,13 @@ class RunRecorder(Struct):
         """Return the report of all rows so far, with the verdict."""
         if self.summary.rerun_usd:
             self.note(f"re-runs cost {money_text(self.summary.rerun_usd)} more than the costs of the targets")
-        ending = Ending(
-            state=self.stop.state,
-            reason=self.stop.reason or self._why_no_rows(),
-            planned=self.planned,
-            invalid_rows=self.invalid_rows,
-            signal_number=self.stop.signal_number,
-            is_judge_stop=self.stop.is_judge_stop,
-            incomplete=self.lost_files or self.changed_files or why_mixed(self.plan.mixed),
-            is_merged=self.is_merged,
-        )
-        max_errors = self.plan.options.max_errors
         counted, baseline = (
             (self.summary, None)
             if self.comparison is None
             else self.comparison.compared(self.summary, self.confirmations)
         )
-        verdict = self._with_cases(run_verdict(counted, ending, gates=self.plan.gates, max_errors=max_errors))
+        max_errors = self.plan.options.max_errors
+        verdict = self._with_cases(run_verdict(counted, self.ending(), gates=self.plan.gates, max_errors=max_errors))
         return replace(
             self.summary.report(self.store.run_id, self.stop.state, verdict),
             planned=self.planned,
@@ -416,6 +412,19 @@ class RunRecorder(Struct):
             folder=None if self.lost_files and not is_folder_path(Path(self.store.folder or "")) else self.store.folder,
             needs=self.stop.needs,
             baseline=baseline,
+        )
+
+    def ending(self) -> Ending:
+        """Return how the run ended, for its verdict."""
+        return Ending(
+            state=self.stop.state,
+            reason=self.stop.reason or self._why_no_rows(),
+            planned=self.planned,
+            invalid_rows=self.invalid_rows,
+            signal_number=self.stop.signal_number,
+            is_judge_stop=self.stop.is_judge_stop,
+            incomplete=self.lost_files or self.changed_files or why_mixed(self.plan.mixed),
+            is_merged=self.is_merged,
         )
 
     def _with_cases(self, verdict: RunVerdict) -> RunVerdict:

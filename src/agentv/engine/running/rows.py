@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.plan import AnswerToScore, CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase
+from agentv.scoring.counting.tallies import has_unpriced_call
 from agentv.scoring.results.aggregation import (
     CaseFields,
     case_fields,
@@ -18,6 +19,7 @@ from agentv.scoring.results.aggregation import (
     unchecked_requirement,
 )
 from agentv.scoring.results.applicable import tags_of
+from agentv.scoring.results.by_criterion import judges_cost_usd
 from agentv.scoring.results.turns import conversation_score
 from agentv.scoring.tools.trace_summary import trace_summary
 from agentv.types.cases import METADATA_PREFIX, BrokenCase, EvalCase, EvalSuite, EvaluatorLike, Location
@@ -26,11 +28,11 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import TraceSummary
 from agentv.types.messages_json import compact_json
-from agentv.types.records.answer import Answer, AnswerRef
+from agentv.types.records.answer import Answer, AnswerRef, Origin, ResultKey
 from agentv.types.records.result import CaseResult, RowStatus, Spent, UsageBy
 from agentv.types.usage import total_usage
 
-_RowState: TypeAlias = tuple[RowStatus, float | None, Verdict | None, Failure | None]
+Outcome: TypeAlias = tuple[RowStatus, float | None, Verdict | None, Failure | None]
 """The status, score, verdict and error of a row."""
 
 _NO_LOCATION = Location("")
@@ -54,6 +56,26 @@ def broken_row(run_id: str, task: CaseTask, case: BrokenCase, *, now: datetime) 
         error=Failure("config_error", message, stage="load"),
         file=case.location.path,
         line=case.location.line,
+    )
+
+
+def unread_row(
+    run_id: str, slot: ResultKey, dataset: str, origin: Origin, failure: Failure, *, now: datetime
+) -> CaseResult:
+    """Return the row of a line of a log that could not be read."""
+    return CaseResult(
+        run_id=run_id,
+        timestamp=now,
+        slot=slot,
+        dataset=dataset,
+        status="error",
+        score=None,
+        verdict=None,
+        error=failure,
+        file=origin.file,
+        line=origin.line,
+        part=origin.part,
+        line_digest=origin.digest,
     )
 
 
@@ -144,13 +166,17 @@ def judged_row(
     *,
     score_keys: Mapping[str, str],
     summary: TraceSummary | None,
-    is_model: bool,
+    is_model: bool = False,
+    outcome: Outcome | None = None,
 ) -> CaseResult:
-    """Return the row of a scored answer; if an evaluator failed, the row has a score but no verdict."""
+    """Return the row of a scored answer; if an evaluator failed, the row has a score but no verdict.
+
+    `outcome` is that of criteria; None if the evaluators of the case decide.
+    """
     task, case, fields = prepared.task, prepared.case, case_fields(results)
     location = case.location or _NO_LOCATION
     pass_score = task.suite.pass_score if case.pass_score is None else case.pass_score
-    status, score, verdict, error = _row_state(case, answer, results, pass_score)
+    status, score, verdict, error = outcome or _outcome(case, answer, results, pass_score)
     usage_by, cost_usd = _spending(answer, results)
     # Calls with more keywords than these would go through a dict, which takes longer (bench/echo_cases.py).
     row = CaseResult(
@@ -222,14 +248,12 @@ def _with_answer(row: CaseResult, answer: Answer, fields: CaseFields, *, is_mode
     )
 
 
-def _row_state(
-    case: EvalCase, answer: Answer, results: tuple[EvaluatorResult, ...], pass_score: float | None
-) -> _RowState:
+def _outcome(case: EvalCase, answer: Answer, results: tuple[EvaluatorResult, ...], pass_score: float | None) -> Outcome:
     if answer.error is not None:
         return "error", None, None, answer.error
     if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
         return "skipped", None, None, None
-    score = conversation_score(results, case.turn_rules) if case.turns else evaluators_score(results)
+    score = conversation_score(results, case.turn_rules) if case.is_conversation else evaluators_score(results)
     broken = first_failed(results)
     if broken is not None and broken.error is not None:
         message = f"evaluator {broken.name!r}: {broken.error.message}"
@@ -250,18 +274,19 @@ def _why_unchecked(case: EvalCase, results: tuple[EvaluatorResult, ...]) -> str 
 
 def _spending(answer: Answer, results: tuple[EvaluatorResult, ...]) -> tuple[UsageBy | None, float | None]:
     """Return what target and judges of a row spent, and their total cost; the cost is None if a part is not known."""
-    by_judges = [result for result in results if result.usage is not None]
-    if not by_judges and answer.usage is None and answer.cost_usd is None:
-        return None, None
     target = Spent.of(answer.usage, answer.cost_usd, estimated=answer.estimated)
-    if not by_judges:
-        return UsageBy(target), answer.cost_usd
-    known_costs = [result.cost_usd for result in by_judges if result.cost_usd is not None]
-    judge_cost = sum(known_costs) if len(known_costs) == len(by_judges) else None
-    judge_usage = total_usage(result.usage for result in by_judges)
-    judge = Spent.of(judge_usage, judge_cost, estimated=any(map(has_estimated_call, results)))
-    total_cost = None if answer.cost_usd is None or judge_cost is None else answer.cost_usd + judge_cost
-    return UsageBy(target, judge), total_cost
+    # Rules, which call no judge, spend nothing.
+    judged = [result for result in results if result.usage or result.judge_calls or result.evaluator_results]
+    if not judged:
+        return UsageBy.of(target), answer.cost_usd
+    usages = [result.usage for result in judged if result.usage is not None]
+    cost_usd = judges_cost_usd(judged)
+    usage = total_usage(usages) if usages else None
+    judge = Spent.of(usage, cost_usd, estimated=any(map(has_estimated_call, judged)))
+    if cost_usd is None and usage is None and not any(map(has_unpriced_call, judged)):
+        cost_usd = 0.0
+    total_usd = None if answer.cost_usd is None or cost_usd is None else answer.cost_usd + cost_usd
+    return UsageBy.of(target, judge), total_usd
 
 
 def has_estimated_call(result: EvaluatorResult) -> bool:
@@ -270,14 +295,14 @@ def has_estimated_call(result: EvaluatorResult) -> bool:
 
 
 def reusable_scores(
-    stored: AnswerToScore, keys: Mapping[str, str], evaluators: tuple[EvaluatorLike, ...]
+    row: CaseResult | None, keys: Mapping[str, str], evaluators: tuple[EvaluatorLike, ...]
 ) -> dict[str, EvaluatorResult]:
     """Return the scores of a stored row that are still valid, by evaluator: those with the same key."""
-    if stored.row is None or len(keys) < len(evaluators):  # evaluators with the same name are ambiguous
+    if row is None or len(keys) < len(evaluators):  # evaluators with the same name are ambiguous
         return {}
-    stored_keys = stored.row.score_keys
+    stored_keys = row.score_keys
     return {
         result.name: result
-        for result in stored.row.evaluator_results
+        for result in row.evaluator_results
         if result.status in ("scored", "unverified") and keys.get(result.name) == stored_keys.get(result.name, "")
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.team_store import NamedQuota
 from agentv.execution.user_code import raised_at
-from agentv.registry import Registry, Specs, load_reference
+from agentv.registry import Registry, Specs, StoreSpec, load_reference
 from agentv.storage.files.object_store import check_url
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
@@ -86,7 +86,7 @@ def with_team_store(store_url: StoreUrl | None, specs: Specs, open_folder: Calla
         return store.share_run(open_folder)
 
 
-def open_run_store(url: StoreUrl, stores: Registry) -> RunStore:
+def open_run_store(url: StoreUrl, stores: Registry[StoreSpec]) -> RunStore:
     """Return the store of runs behind a URL, whose scheme names its plug-in.
 
     Raises UnknownNameError for an unknown scheme, ConfigError for a store that does not take runs.

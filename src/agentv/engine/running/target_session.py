@@ -1,6 +1,6 @@
-"""The session of one target in one suite: its provider, judge, redactor and keys."""
+"""The session of one target in one suite: what its answers are called, judged and cleaned with."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
@@ -12,10 +12,10 @@ from agentv.engine.capture import Cleaner
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.planning.prepared_case import PreparedCase
 from agentv.engine.running.context import conversation_evaluator, unanswered_context
-from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools
+from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, run_evaluators
 from agentv.evaluators.isolation import PreparedEvaluator
 from agentv.types.cases import EvaluatorLike
-from agentv.types.evaluation import EvaluationContext
+from agentv.types.evaluation import EvaluationContext, EvaluatorResult
 from agentv.types.scales import EvaluationCriteria
 
 
@@ -32,29 +32,67 @@ class Scoring(Struct, frozen=True):
     setup_digests: Mapping[str, str]
 
 
-class TargetSession:
-    """The provider, judge and redactor that serve one target in one suite. `target_key` is a digest of its settings.
+class Session:
+    """What all answers of one target in one suite are judged and cleaned with."""
+
+    def __init__(self, task: CaseTask, runtime: Runtime, fingerprints: Fingerprints) -> None:
+        # Keep the suite and the target alive: the session is found by their ids, which must not be reused.
+        self._suite, self._target = task.suite, task.target
+        self._known = task.known
+        self._runtime = runtime
+        self._fingerprints = fingerprints
+        self._cleaner: Cleaner | None = None
+        self._cleaned_targets = 0
+        self._workspace_keys: frozenset[str] = frozenset()
+        timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
+        self.tools = SuiteTools(runtime, task.known, timeout_s, task.only_free)
+
+    async def score(
+        self,
+        context: EvaluationContext,
+        evaluators: Sequence[PreparedEvaluator],
+        known: Mapping[str, EvaluatorResult],
+        *,
+        concurrency: int = 1,
+    ) -> tuple[EvaluatorResult, ...]:
+        """Return the cleaned results of all evaluators, in order; those `known` by name do not run again."""
+        pending = [evaluator for evaluator in evaluators if evaluator.config.name not in known] if known else evaluators
+        results = await run_evaluators(context, pending, concurrency=concurrency)
+        cleaned: tuple[EvaluatorResult, ...] = self.cleaner().clean(results)
+        if not known:
+            return cleaned
+        new_results = iter(cleaned)
+        return tuple(known.get(evaluator.config.name) or next(new_results) for evaluator in evaluators)
+
+    def cleaner(self) -> Cleaner:
+        """Return the cleaner of answers. It is recreated when a later case names a target with new secrets."""
+        target_count = len(self._known.resolved)
+        if self._cleaner is None or self._cleaned_targets != target_count:
+            self._cleaned_targets = target_count
+            self._cleaner = Cleaner(self._runtime.redactor(self._known, self._suite.redact, self._workspace_keys))
+        return self._cleaner
+
+    def redact_keys(self, keys: frozenset[str]) -> None:
+        """Redact also the keys that were found in a workspace."""
+        if not keys <= self._workspace_keys:
+            self._workspace_keys |= keys
+            self._cleaner = None
+
+
+class TargetSession(Session):
+    """The session of a target that is called. `target_key` is a digest of its settings.
 
     Provider and judge are created on first use, so that a row that fails earlier reports its own error.
     """
 
     def __init__(self, task: CaseTask, runtime: Runtime, fingerprints: Fingerprints) -> None:
+        super().__init__(task, runtime, fingerprints)
         spec = runtime.specs.providers.get(task.target.provider)
-        # Keep the suite and the target alive: the session is found by their ids, which must not be reused.
-        self._suite, self._target = task.suite, task.target
-        self._known = task.known
-        self._runtime = runtime
         self.has_dependencies = False
         """True if a case of the suite waits for another case."""
-        self._cleaner: Cleaner | None = None
-        self._cleaned_targets = 0
-        self._workspace_keys: frozenset[str] = frozenset()
         self.is_model = spec.is_model_api
         self.quotes_paths_only = spec.reads_files
         self.target_key = fingerprints.target_key(task.target)
-        timeout_s = task.suite.evaluator_timeout_s or DEFAULT_EVALUATOR_TIMEOUT_S
-        self.tools = SuiteTools(runtime, task.known, timeout_s, task.only_free)
-        self._fingerprints = fingerprints
         self._scorings: dict[tuple[int, bool], Scoring] = {}
 
     @cached_property
@@ -75,7 +113,7 @@ class TargetSession:
     def scoring(self, prepared: PreparedCase) -> Scoring:
         """Return the Scoring of a case, cached for the next case with the same evaluators and criteria."""
         evaluators, criteria = prepared.evaluators, prepared.criteria
-        is_conversation = bool(prepared.case.turns)
+        is_conversation = prepared.case.is_conversation
         key = id(evaluators), is_conversation
         cached = self._scorings.get(key)
         if cached is not None and cached.criteria is criteria:
@@ -91,17 +129,3 @@ class TargetSession:
         )
         put_bounded(self._scorings, key, scoring, most=MAX_EVALUATORS)
         return scoring
-
-    def cleaner(self) -> Cleaner:
-        """Return the cleaner of answers. It is recreated when a later case names a target with new secrets."""
-        target_count = len(self._known.resolved)
-        if self._cleaner is None or self._cleaned_targets != target_count:
-            self._cleaned_targets = target_count
-            self._cleaner = Cleaner(self._runtime.redactor(self._known, self._suite.redact, self._workspace_keys))
-        return self._cleaner
-
-    def redact_keys(self, keys: frozenset[str]) -> None:
-        """Redact also the keys that were found in a workspace."""
-        if not keys <= self._workspace_keys:
-            self._workspace_keys |= keys
-            self._cleaner = None

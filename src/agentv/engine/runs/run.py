@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from agentv.engine.calling.budget import Budget, BudgetStop, Spent
+from agentv.engine.calling.budget import Budget, Spent
 from agentv.engine.calling.fingerprints import Fingerprints
 from agentv.engine.calling.runtime import Runtime, failed_check
 from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
@@ -20,18 +20,18 @@ from agentv.engine.planning.provenance import digest_of, load_git_state, load_sc
 from agentv.engine.running.answer_cache import make_run_cache, uncached_target_notes
 from agentv.engine.running.batch import Batching, batching_of, run_batch, sends_batches
 from agentv.engine.running.case import CaseRunner
+from agentv.engine.running.recorded_run import record_run
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.evaluators.watched_files import WatchedFiles
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.quotas import InProcessQuota, QuotaClient
-from agentv.execution.threads import abandoned_calls
 from agentv.loading.project import config_files
 from agentv.loading.suites.suites import relative_name
 from agentv.storage.run.find import calibrations_folder
-from agentv.types.errors import AgentvError, ClusterError, StorageError
-from agentv.types.events import Observer, RowsCounted, RunEnded, RunStarted, RunStopping
+from agentv.types.errors import AgentvError
+from agentv.types.events import Observer, RowsCounted, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
-from agentv.types.protocols import NODE_LEASE_S, Clock, QuotaService, ReportingStore, ResultStore
+from agentv.types.protocols import NODE_LEASE_S, Clock, QuotaService, ResultStore
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
 from agentv.types.targets import ResolvedTarget
@@ -65,14 +65,10 @@ async def run_plan(
     is closed and the cancellation is raised again. `quota` is shared with other processes, and closed at the end.
     `open_machines` opens the machines to run on, in place of those of the plan's backend.
     """
-    started = clock()
-    stop = stop or StopSignal()
     is_merged = resume_plan is not None and resume_plan.is_merged
-    recorder = RunRecorder(plan, store, list(observers), stop, is_merged=is_merged)
-    stop_counting: Callable[[], None] = lambda: None  # noqa: E731 - replaced when the run has begun
-    if isinstance(store, ReportingStore):
-        store.report_to(partial(recorder.note, is_problem=True))
-    try:
+    recorder = RunRecorder(plan, store, list(observers), stop or StopSignal(), is_merged=is_merged)
+
+    async def work() -> None:
         recorder.watched_files = await asyncio.to_thread(WatchedFiles, _judging_files(plan))
         store.begin(await _run_record(plan, store.run_id, clock))
         recorder.emit(_run_started(plan, store, None if resume_plan is None else resume_plan.spent))
@@ -80,38 +76,31 @@ async def run_plan(
         translations = [f"{each.suite.path}: {each.suite.dialect}" for each in plan.suites if each.suite.dialect]
         for note in (*translations, *plan.warnings, *uncached_target_notes(plan)):
             recorder.note(note)
-        await _run_rows(
-            plan,
-            recorder=recorder,
+        try:
+            await _run_rows(
+                plan,
+                recorder=recorder,
+                clock=clock,
+                rng=rng,
+                resume_plan=resume_plan,
+                requested=requested,
+                quota=quota,
+                open_machines=open_machines,
+            )
+        finally:
+            stop_counting()
+
+    try:
+        return await record_run(
+            recorder,
+            work,
             clock=clock,
-            rng=rng,
-            resume_plan=resume_plan,
-            requested=requested,
-            quota=quota,
-            open_machines=open_machines,
+            has_every_row=lambda: resume_plan is None or resume_plan.has_every_row,
+            complete=_with_corrected_rates,
         )
-    except ClusterError as error:
-        stop.fail(str(error))
-    except StorageError as error:
-        stop.fail(f"store_error: {error}")
-    except BaseException as error:
-        stop.crash("interrupted" if isinstance(error, asyncio.CancelledError) else "failed")
-        raise
     finally:
-        stop_counting()
         if resume_plan is not None:
             resume_plan.rows.close()
-        if abandoned := abandoned_calls():
-            recorder.note(f"abandoned calls of Python functions, which may still be running: {abandoned}")
-        recorder.check_files()
-        try:
-            report = recorder.report((clock() - started).total_seconds())
-            recorder.save_report(report, has_every_row=resume_plan is None or resume_plan.has_every_row)
-        finally:
-            store.close(stop.state)
-    report = _with_corrected_rates(report)
-    recorder.emit(RunEnded(report))
-    return report
 
 
 def _with_corrected_rates(report: RunReport) -> RunReport:
@@ -260,10 +249,7 @@ def _budget(
     are already counted. `own_name` is the name of a budget that only the nodes of this run share.
     """
     limit, name = plan.options.budget_usd, plan.options.budget_name
-
-    def stop(budget_stop: BudgetStop) -> None:
-        recorder.stop.drain(budget_stop.reason, needs=budget_stop.needs)
-        recorder.store.note("budget_stop", budget_stop.to_json())
+    stop = recorder.stop_for_budget
 
     if limit is None:
         return None

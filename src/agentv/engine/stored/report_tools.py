@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
-from agentv.registry import Registry
+from agentv.registry import Registry, ReportSpec
 from agentv.reports import REPORTS, STDOUT
 from agentv.reports.run.data_frame import columns_of, make_frame
 from agentv.reports.run.exports import make_export
@@ -58,7 +58,7 @@ def _record_of(report: RunReport) -> RunRecord | None:
 class SavedReports:
     """Writes reports to files and makes data frames of them (RunReport.save, RunReport.to_dataframe)."""
 
-    def __init__(self, formats: Registry = REPORTS) -> None:
+    def __init__(self, formats: Registry[ReportSpec] = REPORTS) -> None:
         self._formats = formats
 
     def __reduce__(self) -> tuple[type[Self], tuple[()]]:

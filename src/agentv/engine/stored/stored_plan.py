@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.baseline import without_lost_baseline
 from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs
-from agentv.engine.planning.options import RunOptions, make_options
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.judged_by import with_stored_gates, with_stored_pass_scores
+from agentv.engine.stored.project_defaults import stored_guideline_patterns, with_stored_prices
 from agentv.loading.criteria.run_configs import load_run_config
 from agentv.loading.files.places import find_eval_files, skipped_lines
 from agentv.registry import Specs
@@ -21,6 +21,7 @@ from agentv.types.cases import BrokenCase, CaseSource, EvalCase, EvalSuite, Eval
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.json_value import JsonObject, strings_of
 from agentv.types.records.run import RunRecord
+from agentv.types.run_options import RunOptions, make_options
 
 
 class _CasesWithoutEvaluators(Struct, frozen=True):
@@ -122,13 +123,21 @@ def load_stored_plan(
     options = replace(options, backend=backend, ray_address=address, shared_path=shared)
     options, baseline_warnings = without_lost_baseline(options, home)
     files = find_eval_files(paths, cwd=cwd)
-    inputs = load_inputs(files, options, cwd=cwd, env=env, secrets=secrets)
-    suites, score_notes = with_stored_pass_scores(inputs.suites, run.plan)
+    inputs = load_inputs(
+        files,
+        options,
+        cwd=cwd,
+        env=env,
+        secrets=secrets,
+        guideline_patterns=stored_guideline_patterns(run.plan),
+    )
+    suites, notes = with_stored_prices(inputs.suites, run.plan)
+    suites, score_notes = with_stored_pass_scores(suites, run.plan)
     suites = suites if change_inputs is None else change_inputs(suites, inputs.specs)
     plan = make_plan(suites, options, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     plan = with_stored_gates(plan, run.plan)
     skipped = (*skipped_lines(paths, cwd=cwd, found=files), *_lost_suites(run.plan, inputs))
-    warnings = (*skipped, *plan.warnings, *score_notes, *baseline_warnings)
+    warnings = (*skipped, *plan.warnings, *notes, *score_notes, *baseline_warnings)
     mixed = strings_of(run.plan.get("mixed"))
     return replace(plan, paths=paths, folder=str(cwd), warnings=warnings, mixed=mixed)
 

@@ -18,7 +18,7 @@ from agentv.loading.models.settings import settings_type, validate_settings
 from agentv.loading.suites.criteria import named_criteria, read_criteria
 from agentv.loading.suites.evaluators import EvaluatorScope, read_evaluator, warn_of_only_evaluator
 from agentv.loading.suites.named_definitions import NamedDefinitions, find_criteria_file, read_named_definitions
-from agentv.registry import Registry, Specs
+from agentv.registry import EvaluatorSpec, Registry, Specs, StoreSpec
 from agentv.types.bounds import Count, Name, Seconds
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import nearest
@@ -99,7 +99,7 @@ def read_run_config(
 
 
 def unmatched_entries(
-    only: Sequence[object] | str | None, evaluators: Sequence[EvaluatorConfig], registry: Registry
+    only: Sequence[object] | str | None, evaluators: Sequence[EvaluatorConfig], registry: Registry[EvaluatorSpec]
 ) -> tuple[int, ...]:
     """Return the indices of the entries of `only` that select none of the evaluators."""
     if only is None or isinstance(only, str):
@@ -208,7 +208,7 @@ def _report_skipped_entries(reader: Reader, at: JsonPath, scope: EvaluatorScope)
             read_evaluator(reader, (*at, index), scope)
 
 
-def _check_storage(reader: Reader, stores: Registry) -> None:
+def _check_storage(reader: Reader, stores: Registry[StoreSpec]) -> None:
     """Record the problems of the store that a file names, and of its settings."""
     at = _spelling_at(reader, "storage")
     raw = reader.document.at(at)

@@ -17,7 +17,7 @@ from agentv.loading.importers.generations import (
 )
 from agentv.loading.importers.translation import Translation
 from agentv.loading.models.targets_files import TargetModel, TargetsFileModel
-from agentv.registry import Registry
+from agentv.registry import ProviderSpec, Registry
 from agentv.templating.environment import REFERENCE, is_reference
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue, snake_case
@@ -44,7 +44,7 @@ _MODELS_OF_AGENTV: Mapping[str, Mapping[str, str]] = {
 """Our settings for `model: PREFIX:NAME` of AgentV's own provider, with the variables that AgentV reads."""
 
 
-def translate_targets(document: Document, providers: Registry, env: Mapping[str, str]) -> Translation:
+def translate_targets(document: Document, providers: Registry[ProviderSpec], env: Mapping[str, str]) -> Translation:
     """Return the translation of a targets file for which `is_agentv_targets` returns True."""
     entries = document.at(("targets",))
     translation = Translation(document)
@@ -70,7 +70,9 @@ def _translate_head(translation: Translation) -> None:
             translation.drop((key,), f"{key!r} is not a key of AgentV's targets files, and has no effect")
 
 
-def _translate_target(translation: Translation, at: JsonPath, providers: Registry, env: Mapping[str, str]) -> None:
+def _translate_target(
+    translation: Translation, at: JsonPath, providers: Registry[ProviderSpec], env: Mapping[str, str]
+) -> None:
     entries = translation.entries(at)
     translation.rename(at, "grader_target", "judge_target")
     translation.ignore(at, "$schema")
@@ -111,7 +113,7 @@ def _fill_provider(translation: Translation, at: JsonPath, env: Mapping[str, str
         translation.refuse((*at, "provider"), message, "set it in the environment or in a .env file")
 
 
-def _translate_provider(translation: Translation, at: JsonPath, providers: Registry) -> str | None:
+def _translate_provider(translation: Translation, at: JsonPath, providers: Registry[ProviderSpec]) -> str | None:
     """Translate the provider's name; return our name for it, None if it is refused or unknown."""
     entries = translation.entries(at)
     name = entries.get("provider")
@@ -407,7 +409,7 @@ def _drop_unset(translation: Translation, at: JsonPath, env: Mapping[str, str]) 
             translation.drop(place, message)
 
 
-def _drop_unknown(translation: Translation, at: JsonPath, provider: str, providers: Registry) -> None:
+def _drop_unknown(translation: Translation, at: JsonPath, provider: str, providers: Registry[ProviderSpec]) -> None:
     """Remove keys that are not settings of the provider after translation, with a warning for each."""
     names = TargetModel.names().combined_with(settings_names(provider, providers))
     for key in [key for key in translation.entries(at) if names.of(key) is None]:

@@ -7,7 +7,7 @@ from agentv.loading.files.kinds import PROMPTFOO_KEYS, PROMPTFOO_NAME
 from agentv.loading.models.eval_files import SuiteModel
 from agentv.loading.models.file_model import Names, names_of
 from agentv.loading.models.targets_files import TargetModel
-from agentv.registry import Registry
+from agentv.registry import ProviderSpec, Registry
 from agentv.templating.environment import is_reference
 from agentv.types.errors import PluginError, UnknownNameError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -238,7 +238,7 @@ _AGENTV_ONLY_KEYS = frozenset(
 )
 
 
-def is_agentv_targets(raw: JsonValue, providers: Registry) -> bool:
+def is_agentv_targets(raw: JsonValue, providers: Registry[ProviderSpec]) -> bool:
     """Return True if the content of a targets file must be translated."""
     if not isinstance(raw, Mapping) or raw.get(DIALECT_KEY) == OWN_DIALECT:
         return False
@@ -248,7 +248,7 @@ def is_agentv_targets(raw: JsonValue, providers: Registry) -> bool:
     return any(_is_agentv_target(target, providers) for target in _objects(raw.get("targets")))
 
 
-def _is_agentv_target(target: Mapping[str, JsonValue], providers: Registry) -> bool:
+def _is_agentv_target(target: Mapping[str, JsonValue], providers: Registry[ProviderSpec]) -> bool:
     """Return True for a target with a key or provider of AgentV, `use_target`, or a reference as provider."""
     if not target.keys().isdisjoint(_AGENTV_ONLY_KEYS):
         return True
@@ -272,7 +272,7 @@ def _is_agentv_target(target: Mapping[str, JsonValue], providers: Registry) -> b
     )
 
 
-def canonical_provider(name: str, providers: Registry) -> str | None:
+def canonical_provider(name: str, providers: Registry[ProviderSpec]) -> str | None:
     """Return our name of a provider; None if only AgentV has it, or it is unknown."""
     if name.lower() in (*REFUSED_PROVIDERS, *TRANSLATED_PROVIDERS):  # a plug-in of that name takes precedence
         return name if name in providers.specs else providers.aliases.get(name)
@@ -282,7 +282,7 @@ def canonical_provider(name: str, providers: Registry) -> str | None:
         return None
 
 
-def settings_names(provider: str, providers: Registry) -> Names:
+def settings_names(provider: str, providers: Registry[ProviderSpec]) -> Names:
     """Return the names of a provider's settings; those of all targets if it is unknown or cannot be imported."""
     try:
         return names_of(providers.get(provider).load_settings())

@@ -28,7 +28,7 @@ from agentv.loading.models.settings import (
 )
 from agentv.loading.suites.criteria import NamedCriteria
 from agentv.loading.suites.variables import texts_in
-from agentv.registry import Registry, Spec
+from agentv.registry import EvaluatorSpec, Registry
 from agentv.scoring.results.sources import parse_source
 from agentv.templating.case_variables import prompt_faults, used_names
 from agentv.templating.variables import is_built_in
@@ -68,7 +68,12 @@ class OutcomeNeeds:
         self._cached: dict[int, tuple[EvaluatorLike, str]] = {}
 
     def first_in_need(
-        self, evaluators: Sequence[EvaluatorLike], registry: Registry, *, has_reference: bool, criteria: frozenset[str]
+        self,
+        evaluators: Sequence[EvaluatorLike],
+        registry: Registry[EvaluatorSpec],
+        *,
+        has_reference: bool,
+        criteria: frozenset[str],
     ) -> str | None:
         """Return the name of the first evaluator that needs an expected outcome; None if none does.
 
@@ -83,7 +88,7 @@ class OutcomeNeeds:
                 return each.name
         return None
 
-    def _need(self, config: EvaluatorConfig, registry: Registry) -> str:
+    def _need(self, config: EvaluatorConfig, registry: Registry[EvaluatorSpec]) -> str:
         cached = self._cached.get(id(config))
         if cached is None:
             if len(self._cached) >= self._limit:
@@ -92,7 +97,7 @@ class OutcomeNeeds:
         return cached[1]
 
 
-def _outcome_need(config: EvaluatorConfig, registry: Registry) -> str:
+def _outcome_need(config: EvaluatorConfig, registry: Registry[EvaluatorSpec]) -> str:
     """Return when an evaluator needs the expected outcome: `always`, `never`, or `alone`.
 
     `alone`: unless the case has a reference answer or a criterion. The optional method `compares_outcome(base_dir)` of
@@ -114,7 +119,7 @@ def _outcome_need(config: EvaluatorConfig, registry: Registry) -> str:
 class EvaluatorScope(Struct, frozen=True):
     """The names that evaluator entries may use: types, profiles and criteria; and the base folder of their paths."""
 
-    registry: Registry
+    registry: Registry[EvaluatorSpec]
     base_dir: str
     guard: PathGuard | None = None
     """None, as for evaluators from Python, allows files anywhere."""
@@ -218,7 +223,7 @@ def check_common_keys(reader: Reader, at: JsonPath, model: EvaluatorModel) -> No
         reader.error((*at, "aggregate"), "`aggregate` applies only to turns", allowed="add `per_turn: true`")
 
 
-def _unnest(reader: Reader, at: JsonPath, spec: Spec | None) -> None:
+def _unnest(reader: Reader, at: JsonPath, spec: EvaluatorSpec | None) -> None:
     """Move the keys under an entry's `config:` up to the entry itself, with their positions."""
     settings_class = settings_type(reader, (*at, "type"), spec) if spec is not None else None
     if settings_class is None or names_of(settings_class).of("config") is not None:
@@ -228,7 +233,7 @@ def _unnest(reader: Reader, at: JsonPath, spec: Spec | None) -> None:
 
 
 def _settings(
-    reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec | None, scope: EvaluatorScope
+    reader: Reader, at: JsonPath, raw: JsonObject, spec: EvaluatorSpec | None, scope: EvaluatorScope
 ) -> Mapping[str, JsonValue]:
     """Return an entry's own settings as written, after checking them against the type.
 
@@ -337,7 +342,7 @@ def _place_naming_criterion(text: str, settings: JsonObject) -> JsonPath:
     return next((at for at in places if any(str(key).startswith("criteri") for key in at[-2:])), ())
 
 
-def find_type(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> Spec | None:
+def find_type(reader: Reader, at: JsonPath, name: str, scope: EvaluatorScope) -> EvaluatorSpec | None:
     """Return the evaluator type of a name or alias; record a problem if it is unknown or cannot be loaded."""
     try:
         if name in scope.registry:

@@ -438,12 +438,14 @@ def load_suite(
     variables: Mapping[str, str] | None = None,
     plugins_imported: bool = True,
     evaluators_given: bool = False,
+    guideline_patterns: Sequence[str] | None = None,
 ) -> EvalSuite:
     """Return an eval file as a suite. Raises EvalFileError with all its problems.
 
     The first 1,000 rows of a dataset are checked now, the others when they are read. `variables` override those of
     the file. Without `plugins_imported` no function of a dataset is called, and its cases are unknown. With
-    `evaluators_given` the caller supplies the evaluators: cases do not get those of the suite.
+    `evaluators_given` the caller supplies the evaluators: cases do not get those of the suite. `guideline_patterns`
+    replace those of the project.
     """
     read = read_suite(
         Path(path),
@@ -452,6 +454,7 @@ def load_suite(
         allow_paths=allow_paths,
         variables=variables,
         evaluators_given=evaluators_given,
+        guideline_patterns=guideline_patterns,
     )
     warnings = raise_errors(shown(Path(path)), read.problems)
     if read.suite is None:  # only with errors
@@ -468,13 +471,14 @@ def read_suite(
     allow_paths: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
     evaluators_given: bool = False,
+    guideline_patterns: Sequence[str] | None = None,
 ) -> ParsedSuite:
     """Return the readable part of an eval file, and all its problems.
 
     Without `plugins_imported` no code of the project runs: an evaluator of an unknown type is only a warning, and
     functions of datasets are not called. `variables` override those of the file. With `evaluators_given` cases do not
     get the evaluators of the suite. `content`, if given, replaces the content of a YAML file. Files that the eval file
-    names may also lie in the folders `allow_paths`.
+    names may also lie in the folders `allow_paths`. `guideline_patterns` replace those of the project.
     """
     try:
         check_readable(path)
@@ -489,9 +493,8 @@ def read_suite(
     unknown_type: Severity = "warning" if project.plugins and not plugins_imported else "error"
     scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown_type)
     named, criteria_problems = read_named_definitions(find_criteria_file(base, root), scope)
-    finder = FileFinder(
-        base_dir=base, repository_root=root, cwd=Path.cwd(), guard=guard, guideline_patterns=project.guideline_patterns
-    )
+    patterns = project.guideline_patterns if guideline_patterns is None else tuple(guideline_patterns)
+    finder = FileFinder(base_dir=base, repository_root=root, cwd=Path.cwd(), guard=guard, guideline_patterns=patterns)
     scope = replace(scope, profiles=named.evaluators, criteria=named_criteria(named.criteria, named.sets))
     own_variables = read_variables(reader, is_stream=path.suffix == ".jsonl", given=variables or {})
     case_scope = CaseScope(scope, finder, relative_name(path, root), importer, variables=own_variables)
@@ -513,11 +516,9 @@ def read_suite(
     if has_errors and (other := _foreign_file_problem(path)) is not None:
         return ParsedSuite(None, (other,))
     if suite is not None:
-        is_stream = path.suffix == ".jsonl" and not has_errors
-        sha256 = sha256_of(path) if is_stream else hashlib.sha256(data).hexdigest()
-        suite = replace(suite, inline_targets=inline_targets)
+        sha256 = sha256_of(path) if path.suffix == ".jsonl" and not has_errors else hashlib.sha256(data).hexdigest()
+        suite = replace(suite, inline_targets=inline_targets, files=_files_beside(path, cases, case_scope, importer))
         suite = _with_project(_with_origin(suite, case_scope, importer, variable_names), sha256, finder, project)
-        suite = replace(suite, files=_files_beside(path, cases, case_scope, importer))
     return ParsedSuite(
         suite,
         tuple(warned_once(found)),
@@ -724,5 +725,6 @@ def _with_project(suite: EvalSuite, sha256: str, finder: FileFinder, project: Pr
         repository_root=str(finder.repository_root),
         prices=project.prices,
         redact=project.redact,
+        guideline_patterns=finder.guideline_patterns,
         sha256=sha256,
     )

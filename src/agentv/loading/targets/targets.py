@@ -21,7 +21,7 @@ from agentv.loading.models.reader import Reader, in_order, open_yaml, raise_erro
 from agentv.loading.models.references import ReferenceReader, fill, holds_reference, read_converting, redact_problems
 from agentv.loading.models.settings import settings_type
 from agentv.loading.models.targets_files import TargetModel, TargetsFileModel, UseTargetModel
-from agentv.registry import Registry, Spec, Specs, names_model
+from agentv.registry import ProviderSpec, Registry, Specs, names_model
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.templating.secrets import looks_secret
 from agentv.types.errors import EvalFileError, PluginError, TemplateError, UnknownNameError, nearest
@@ -37,11 +37,11 @@ class CheckedTarget(Struct, frozen=True):
     """A checked target. `settings` is None if the provider is unknown or a setting is invalid."""
 
     model: TargetModel | None
-    spec: Spec | None
+    spec: ProviderSpec | None
     settings: object | None
 
 
-def lift_settings(reader: Reader, at: JsonPath, raw: JsonObject, registry: Registry) -> None:
+def lift_settings(reader: Reader, at: JsonPath, raw: JsonObject, registry: Registry[ProviderSpec]) -> None:
     """Move the keys under a target's `settings:` up to the target itself, with their positions."""
     provider = raw.get("provider")
     if "settings" not in raw or not isinstance(provider, str):
@@ -60,7 +60,7 @@ def check_target(
     reader: Reader,
     at: JsonPath,
     raw: JsonObject,
-    registry: Registry,
+    registry: Registry[ProviderSpec],
     *,
     single_references: frozenset[JsonPath] = frozenset(),
     unknown_provider: Severity = "error",
@@ -84,7 +84,7 @@ def check_target(
 
 
 def _check_settings(
-    reader: Reader, at: JsonPath, raw: JsonObject, spec: Spec, single_references: frozenset[JsonPath]
+    reader: Reader, at: JsonPath, raw: JsonObject, spec: ProviderSpec, single_references: frozenset[JsonPath]
 ) -> object | None:
     """Check the provider's own keys. A common key that is also a setting of the provider is used for both."""
     settings_class = settings_type(reader, (*at, "provider"), spec)
@@ -99,7 +99,9 @@ def _check_settings(
     return reader.validate(read_own, settings, at, other_names=common)
 
 
-def _find_provider(reader: Reader, at: JsonPath, name: str, registry: Registry, severity: Severity) -> Spec | None:
+def _find_provider(
+    reader: Reader, at: JsonPath, name: str, registry: Registry[ProviderSpec], severity: Severity
+) -> ProviderSpec | None:
     try:
         if name in registry:
             return registry.get(name)
@@ -365,7 +367,7 @@ def _read_target(reader: Reader, at: JsonPath, specs: Specs, unknown_provider: S
 
 
 def _check_names(
-    reader: Reader, all_names: Sequence[str | None], providers: Registry, *, unknown_judge: Severity
+    reader: Reader, all_names: Sequence[str | None], providers: Registry[ProviderSpec], *, unknown_judge: Severity
 ) -> None:
     """Record duplicate names, unknown fallbacks, and, with severity `unknown_judge`, unknown judges."""
     entries = reader.document.at(("targets",))

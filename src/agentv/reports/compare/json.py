@@ -2,26 +2,66 @@
 
 from collections.abc import Iterable, Iterator
 
-from agentv.reports.compare.words import FindReasons
+from agentv.reports.compare.compared import Compared, ExplainedComparison, FindReasons, GroupedComparison
+from agentv.reports.text.printable import printable_json
 from agentv.scoring.comparison.circumstances import find_circumstances
 from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, finding_text
+from agentv.scoring.comparison.grouping import GroupKey
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import Side
+from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import pretty_json
 from agentv.types.results import CaseName, RunVerdict, gate_to_json
 
 COMPARE_SCHEMA = "agentv-compare-1"
 
 
-def comparison_to_json(
-    comparison: Comparison, find_reasons: FindReasons, verdict: RunVerdict | None = None
-) -> dict[str, JsonValue]:
+def comparison_json(compared: Compared) -> str:
+    """Return comparisons or groups as indented JSON that is safe to print."""
+    if isinstance(compared, GroupedComparison):
+        return _text(_groups(compared))
+    shown = [_comparison(each) for each in compared]
+    return _text(shown[0] if len(shown) == 1 else {"schema": COMPARE_SCHEMA, "comparisons": shown})
+
+
+def agentv_ts_json(compared: Compared) -> str:
+    """Return one comparison in the schema of AgentV for TypeScript, as indented JSON that is safe to print."""
+    if isinstance(compared, GroupedComparison) or len(compared) > 1:
+        raise ConfigError("the format agentv-ts has pairs of two whole runs only")
+    return _text(_agentv_ts(compared[0].comparison))
+
+
+def _text(output: JsonObject) -> str:
+    return f"{printable_json(pretty_json(output))}\n"
+
+
+def _groups(grouped: GroupedComparison) -> JsonObject:
+    return {
+        "schema": COMPARE_SCHEMA,
+        "by": grouped.by,
+        "before": _side(grouped.before),
+        "after": _side(grouped.after),
+        "groups": [{**_key(each.key), **_comparison(each.explained)} for each in grouped.groups],
+        "groups_only_before": [_key(key) for key in grouped.only_before],
+        "groups_only_after": [_key(key) for key in grouped.only_after],
+    }
+
+
+def _key(key: GroupKey) -> JsonObject:
+    target: JsonObject = {"target": key.target} if key.target else {}
+    prompt: JsonObject = {} if key.prompt is None else {"prompt": key.prompt}
+    return {"group": key.name, **prompt, **target}
+
+
+def _comparison(explained: ExplainedComparison) -> dict[str, JsonValue]:
     """Return a comparison as JSON; changed cases have the reasons of both runs."""
+    comparison, find_reasons, verdict = explained
     alignment = comparison.alignment
     return {
         "schema": COMPARE_SCHEMA,
-        "before": side_to_json(comparison.before),
-        "after": side_to_json(comparison.after),
+        "before": _side(comparison.before),
+        "after": _side(comparison.after),
         "paired": comparison.is_paired,
         "finding": finding_text(comparison),
         "direction": comparison.finding,
@@ -59,7 +99,7 @@ def _changes(score: MeasureDifference | None) -> JsonObject:
     return {} if score is None or score.independent is not None else {"rose": score.higher, "fell": score.lower}
 
 
-def side_to_json(side: Side) -> JsonObject:
+def _side(side: Side) -> JsonObject:
     """Return what identifies one side: its label, its state, and fields of its run."""
     fields = {key: side.run_json.get(key) for key in ("run_id", "name", "created_at", "agentv_version", "git")}
     return {
@@ -148,8 +188,8 @@ def _verdict(verdict: RunVerdict) -> JsonObject:
     }
 
 
-def agentv_ts_json(comparison: Comparison) -> JsonObject:
-    """Return a comparison in the schema of AgentV for TypeScript: pairs, numbers of unpaired cases, and a summary."""
+def _agentv_ts(comparison: Comparison) -> JsonObject:
+    """Return pairs, numbers of unpaired cases, and a summary."""
     matched: list[JsonValue] = [
         {
             "evalId": case.pair.after.eval_id,

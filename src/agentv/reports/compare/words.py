@@ -1,8 +1,8 @@
 """Comparisons in words: their sentences, and their measures as table cells, for all formats."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
 
+from agentv.reports.document.blocks import Phrase, Quote
 from agentv.reports.run.row_text import row_reason
 from agentv.reports.text.amounts import (
     count_text,
@@ -16,7 +16,7 @@ from agentv.reports.text.amounts import (
     tokens_text,
 )
 from agentv.reports.text.printable import one_line
-from agentv.scoring.comparison.compare import CaseDifference, Comparison
+from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import COST, LATENCY, PASSED, SCORE, TOKENS, Side, evaluator_of
 from agentv.scoring.results.aggregation import row_state
@@ -25,19 +25,7 @@ from agentv.types.records.result import CaseResult
 from agentv.types.results import CaseName, RunVerdict
 from agentv.types.summaries import LEVEL
 
-HEAD = ("", "before", "after", "difference", "95 % CI", "p", "cases")
 _MEASURE_NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost per case", LATENCY: "latency", TOKENS: "tokens"}
-
-
-class Reasons(NamedTuple):
-    """The reasons for a case's scores before and after; None where only scores are stored."""
-
-    before: str | None
-    after: str | None
-
-
-FindReasons: TypeAlias = Callable[[CaseDifference], Reasons]
-"""Reads the reasons for the scores of a case from the stored results."""
 
 
 def reason_line(result: CaseResult) -> str:
@@ -185,27 +173,31 @@ def case_lists(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
     ]
 
 
-def measure_name(measured: MeasureDifference) -> str:
+MEASURE_HEADS = ("", "before", "after", "difference", "95 % CI", "p", "cases")
+
+
+def _measure_name(measured: MeasureDifference) -> Phrase:
     """Return the display name of a measure."""
-    return evaluator_of(measured.measure) or _MEASURE_NAMES[measured.measure]
+    evaluator = evaluator_of(measured.measure)
+    return _MEASURE_NAMES[measured.measure] if evaluator is None else Quote(evaluator)
 
 
-def measure_cells(comparison: Comparison) -> list[list[str]]:
-    """Return one row per measure, in the order of `HEAD`; the first cell may contain untrusted text."""
+def measure_cells(comparison: Comparison) -> tuple[tuple[Phrase, ...], ...]:
+    """Return one row per measure, in the order of `MEASURE_HEADS`."""
     first = [each for each in (comparison.score, comparison.passed) if each is not None]
-    return [_cells(each) for each in (*first, *comparison.evaluators, *comparison.spending)]
+    return tuple(_cells(each) for each in (*first, *comparison.evaluators, *comparison.spending))
 
 
-def _cells(measured: MeasureDifference) -> list[str]:
-    return [
-        measure_name(measured),
+def _cells(measured: MeasureDifference) -> tuple[Phrase, ...]:
+    return (
+        _measure_name(measured),
         _value(measured, measured.before),
         _value(measured, measured.after),
         _signed(measured, measured.difference),
         bounds_text(measured),
         p_value_text(measured.p),
         cases_text(measured),
-    ]
+    )
 
 
 def bounds_text(measured: MeasureDifference) -> str:

@@ -1,9 +1,10 @@
 """The report at the end of a run as text: tables, histogram, evaluators, failing cases, files, and the verdict."""
 
-import math
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 
+from agentv.reports.document.blocks import Facts, Histogram
+from agentv.reports.document.text import TextRenderer
 from agentv.reports.run.figures import (
     baseline_lines,
     corrected_notes,
@@ -15,7 +16,15 @@ from agentv.reports.run.figures import (
     shown_k,
     usage_text,
 )
-from agentv.reports.run.gate_cases import case_facts, case_texts, gate_heading, named_before, other_failing, rest_text
+from agentv.reports.run.gate_cases import (
+    case_facts,
+    case_texts,
+    gate_heading,
+    gate_outcomes,
+    named_before,
+    other_failing,
+    rest_text,
+)
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
 from agentv.reports.text.amounts import (
     money_text,
@@ -32,12 +41,10 @@ from agentv.reports.text.width import clip, display_width, side_by_side, table, 
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.result import CaseResult
 from agentv.types.results import GateResult, RunReport
-from agentv.types.summaries import GroupSummary, MatrixSummary, TargetSummary, TrialSummary
+from agentv.types.summaries import MatrixSummary, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 
-_NARROW_BELOW_WIDTH = 80
 _MAX_FLAKY = 10
-_LABEL_WIDTH = 8
 _MIN_NAME_WIDTH = 8
 _TEXT_LABEL_WIDTH = 10
 _MAX_TEXT_WIDTH = 300
@@ -58,6 +65,7 @@ def end_report(
     `width` None: nothing is wrapped or cut. `files` are the written exports.
     """
     signs = UNICODE if unicode else ASCII
+    text = TextRenderer(width, signs, paint)
     tables = [_quality_rows(report.targets), _count_rows(report.targets), _spending_rows(report.targets)]
     blocks = [
         *(
@@ -68,14 +76,15 @@ def end_report(
         [estimated_note(report.targets)] if estimated_note(report.targets) else [],
         table(_trial_rows(report.targets), width, paint),
         _matrix_lines(report.matrix, width, paint),
-        _histogram(report, width, signs),
+        list(text.block(Histogram(report.histogram))),
         table(_evaluator_rows(report), width, paint),
         [*table(corrected_rows(report.corrected), width, paint), *corrected_notes(report.corrected)],
         [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
         _failing(report, width=width, signs=signs, paint=paint, labels=labels),
-        _flaky(report.flaky, width, signs),
-        [line for note in report.notes for line in _labelled("note", note, width, signs)],
+        list(text.block(_flaky(report.flaky))),
+        list(text.block(Facts(tuple(("note", note) for note in report.notes)))),
         _footer(report, files),
+        *(list(text.block(each)) for each in gate_outcomes(report)),
         _verdict(report, width, signs, paint),
     ]
     return signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
@@ -200,19 +209,6 @@ def _matrix_lines(matrix: MatrixSummary | None, width: int | None, paint: Paint)
     return matrix_lines(matrix, width, paint)
 
 
-def _histogram(report: RunReport, width: int | None, signs: Signs) -> list[str]:
-    highest = max(report.histogram, default=0)
-    if not highest:
-        return []
-    heights = [math.ceil(count * len(signs.bars) / highest) for count in report.histogram]
-    is_narrow = width is not None and width < _NARROW_BELOW_WIDTH
-    bar_width = 1 if is_narrow else 3
-    bars = "".join((signs.bars[height - 1] if height else " ") * bar_width for height in heights)
-    shown = f"scores  0 {signs.gutter}{bars}{signs.gutter} 1"
-    scale = f"largest bin: {highest:,} of {sum(report.histogram):,}"
-    return [shown, f"        {scale}"] if is_narrow else [f"{shown}   {scale}"]
-
-
 def _gate_cases(
     gate: GateResult, report: RunReport, *, width: int | None, signs: Signs, paint: Paint, labels: RowLabels
 ) -> list[str]:
@@ -263,17 +259,10 @@ def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Pa
     return with_reason(mark, head=head, reason=signs.escape_unsupported(row_reason(result)), width=width, signs=signs)
 
 
-def _labelled(name: str, text: str, width: int | None, signs: Signs) -> list[str]:
-    """Return a text after its label, wrapped between words."""
-    written = signs.escape_unsupported(one_line(text))
-    lines = [written] if width is None else wrap(written, width - _LABEL_WIDTH)
-    return [f"{name if number == 0 else '':{_LABEL_WIDTH}}{line}" for number, line in enumerate(lines)]
-
-
-def _flaky(cases: Sequence[str], width: int | None, signs: Signs) -> list[str]:
-    lines = [line for case in cases[:_MAX_FLAKY] for line in _labelled("flaky", case, width, signs)]
+def _flaky(cases: Sequence[str]) -> Facts:
     rest = len(cases) - _MAX_FLAKY
-    return [*lines, f"flaky   and {rest:,} more: see -o report.json"] if rest > 0 else lines
+    more = [f"and {rest:,} more: see -o report.json"] if rest > 0 else []
+    return Facts(tuple(("flaky", case) for case in (*cases[:_MAX_FLAKY], *more)))
 
 
 def _footer(report: RunReport, files: Sequence[str]) -> list[str]:
@@ -298,58 +287,3 @@ def _verdict(report: RunReport, width: int | None, signs: Signs, paint: Paint) -
     last = f"{lines[-1]} {code}"
     lines[-1:] = [last] if width is None or display_width(last) <= width else [lines[-1], code]
     return [paint(line, "green" if report.exit_code == 0 else "red") for line in lines]
-
-
-def group_tables(
-    groups: Sequence[GroupSummary], *, width: int | None = 80, signs: Signs = UNICODE, paint: Paint = without_colour
-) -> str:
-    """Return the groups in their order, with pass rates, means and confidence intervals.
-
-    Groups of one kind share a table if each has a single row. Otherwise each group has a table of its own, with a row
-    for each target and prompt.
-    """
-    tables = list(group_table_rows(groups))
-    return signs.escape_unsupported("\n\n".join("\n".join(table(rows, width, paint)) for rows in tables) + "\n")
-
-
-def group_table_rows(groups: Sequence[GroupSummary]) -> Iterator[list[list[str]]]:
-    """Yield the tables of groups as rows of cells, the head first."""
-    for kind in dict.fromkeys(group.by for group in groups):
-        yield from _tables(kind, [group for group in groups if group.by == kind])
-
-
-def _tables(kind: str, groups: Sequence[GroupSummary]) -> list[list[list[str]]]:
-    names = dict.fromkeys(group.name for group in groups)
-    targets, prompts = {group.target for group in groups}, {group.prompt for group in groups}
-    if len(names) == len(groups) and (len(targets) == len(prompts) == 1 or kind in ("target", "prompt")):
-        return [[[one_line(kind), *_GROUP_HEAD], *([one_line(each.name), *_group_cells(each)] for each in groups)]]
-    return [
-        [
-            [one_line(f"{kind} {name}"), *_GROUP_HEAD],
-            *([_variant(each, targets, prompts), *_group_cells(each)] for each in groups if each.name == name),
-        ]
-        for name in names
-    ]
-
-
-def _variant(group: GroupSummary, targets: Collection[str | None], prompts: Collection[str | None]) -> str:
-    """Return the name of a group's row: its prompt and target, each only if the table has several of them."""
-    names = []
-    if len(prompts) > 1 and group.by != "prompt":
-        names.append(group.prompt or "no prompt")
-    if len(targets) > 1 and group.by != "target" and group.target is not None:
-        names.append(group.target)
-    return one_line(", ".join(names) or group.name)
-
-
-_GROUP_HEAD = ("pass rate", "95 % CI", "mean", "95 % CI", "errors")
-
-
-def _group_cells(group: GroupSummary) -> list[str]:
-    return [
-        f"{percent_text(group.pass_rate)} of {group.judged:,}" if group.judged else "none judged",
-        percent_interval_text(group.pass_rate_interval),
-        score_text(group.mean_score),
-        score_interval_text(group.mean_interval),
-        f"{group.counts.get('error', 0):,}",
-    ]

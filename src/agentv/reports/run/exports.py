@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from agentv.registry import Registry
+from agentv.registry import Registry, ReportSpec
 from agentv.reports import REPORTS, STDOUT, format_named
 from agentv.reports.run.formats import Format, ReportTools
 from agentv.reports.text.printable import escape_commands, printable, printable_json
@@ -98,7 +98,7 @@ def make_export(
     *,
     tools: ReportTools,
     stdout: TextIO,
-    formats: Registry = REPORTS,
+    formats: Registry[ReportSpec] = REPORTS,
     stdout_format: str = "jsonl",
     is_parsed: bool = False,
 ) -> Export | StreamExport:

@@ -1,20 +1,37 @@
-"""The cases that made a gate fail, as every report of a run names them: question, answers and reasons."""
+"""The outcomes of gates, and the cases that made one fail, as every report of a run names them."""
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
+from agentv.reports.document.blocks import Quote, Sentence, Tone, Verdict
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, error_command, row_reason, row_score
 from agentv.reports.text.amounts import count_text, score_text
 from agentv.reports.text.printable import one_line
+from agentv.reports.text.signs import STATES_OF_GATES
 from agentv.scoring.gates.failing_cases import case_name
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.records.result import CaseResult
-from agentv.types.results import CaseName, GateCase, GateResult, RunReport
+from agentv.types.results import CaseName, GateCase, GateResult, GateState, RunReport
 
+_TONES: Mapping[GateState, Tone] = {
+    "passed": "good",
+    "failed": "bad",
+    "undecided": "unsure",
+    "not_evaluated": "unsure",
+}
 _MAX_COMMAND_CHARS = 500
 NOT_IN_FILE = "its answer is not in the file"
 """The answer of a case in a baseline that is a file of scores, or a run that was deleted since."""
+
+
+def gate_outcomes(report: RunReport) -> Iterator[Verdict]:
+    """Yield the outcome of each gate, if there are several."""
+    gates = report.verdict.gates
+    if len(gates) > 1:
+        yield Verdict(
+            tuple(Sentence(Quote(each.sentence), _TONES[each.state], STATES_OF_GATES[each.state]) for each in gates)
+        )
 
 
 def gate_heading(gate: GateResult) -> str:

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
-from agentv.reports.run.end_table import group_tables
+from agentv.reports.run.groups import group_tables
 from agentv.reports.run.report_json import interval_to_json
 from agentv.reports.run.row_text import row_score
 from agentv.reports.text.amounts import (

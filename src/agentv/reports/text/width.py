@@ -152,7 +152,7 @@ def _stacked(rows: Sequence[Sequence[str]], width: int, paint: Paint) -> list[st
         lines.append(paint(clip(name, width, mark=".."), "bold"))
         line = ""
         for head, cell in zip(heads, cells, strict=True):
-            value = f"  {head} {cell}"
+            value = clip(f"  {head} {cell}", width, mark="..")
             if line and display_width(line + value) > width:
                 lines.append(line)
                 line = ""

@@ -13,11 +13,12 @@ from bisect import bisect_left
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b, sha256
-from typing import Literal
+from typing import Literal, cast
 
 import msgspec
 from msgspec import Struct, structs
 
+from agentv.scoring.keys.notes import SettingsClass, without_notes
 from agentv.types.cases import CaseTurn, EvalCase, EvaluatorConfig, EvaluatorLike, RubricItem, TurnRules
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
@@ -76,6 +77,10 @@ class CaseKeys(Struct, frozen=True, gc=False):
 
     question: str
     expectation: str
+
+
+NO_KEYS = CaseKeys("", "")
+"""The keys of a case that no run records."""
 
 
 def keys_of(case: EvalCase, criteria: Sequence[EvaluationCriteria]) -> CaseKeys:
@@ -140,15 +145,19 @@ def stored_expectation_key(case: CaseRecord) -> str:
     return _expectation_key(case, list(case.criteria))
 
 
-def turn_to_json(turn: CaseTurn) -> JsonObject:
-    """Return a turn as a stored case has it: as in an eval file, without empty keys."""
+def turn_to_json(turn: CaseTurn, settings_class: SettingsClass | None = None) -> JsonObject:
+    """Return a turn as a stored case has it: as in an eval file, without empty keys.
+
+    With `settings_class` the notes are left out, as in keys.
+    """
+    rubrics: list[JsonValue] = [rubric_to_json(item) for item in turn.rubrics]
     expected = [content_to_json(message.content) for message in turn.expected_messages]
     fields: dict[str, JsonValue] = {
         "input": content_to_json(turn.input.content),
         "expected": expected[0] if expected else None,
         "expected_outcome": turn.expected_outcome,
-        "rubrics": [_given_fields(item, RubricItem(item.id, item.description)) for item in turn.rubrics],
-        "evaluators": [evaluator_to_json(each) for each in turn.evaluators],
+        "rubrics": rubrics if settings_class is None else without_notes(rubrics, RubricItem),
+        "evaluators": [evaluator_to_json(each, settings_class) for each in turn.evaluators],
     }
     return {key: value for key, value in fields.items() if value}
 
@@ -166,11 +175,10 @@ def turn_rules_to_json(rules: TurnRules) -> dict[str, JsonValue]:
 _DEFAULT_RULES = TurnRules()
 
 
-def _given_fields(item: RubricItem, plain: RubricItem) -> JsonObject:
-    """Return the fields of a rubric item that differ from those of a plain one, and its id and description."""
-    given = structs.asdict(item)
-    default = structs.asdict(plain)
-    return {key: value for key, value in given.items() if key in ("id", "description") or value != default[key]}
+def rubric_to_json(item: RubricItem, *, always: Container[str] = ("id", "description")) -> JsonObject:
+    """Return the fields of a rubric item that are not the default, and those in `always`."""
+    given, default = structs.asdict(item), structs.asdict(RubricItem(item.id, item.description))
+    return {key: value for key, value in given.items() if key in always or value != default[key]}
 
 
 def turn_expectation_key(case: EvalCase, turn: CaseTurn) -> str:
@@ -223,13 +231,19 @@ def criterion_to_json(criterion: EvaluationCriteria) -> dict[str, JsonValue]:
     return {key: value for key, value in fields.items() if value is not None}
 
 
-def evaluator_to_json(evaluator: EvaluatorLike) -> dict[str, JsonValue]:
-    """Return an evaluator's config as JSON; an object from Python is identified by its kind and class."""
+def evaluator_to_json(evaluator: EvaluatorLike, settings_class: SettingsClass | None = None) -> dict[str, JsonValue]:
+    """Return an evaluator's config as JSON; an object from Python is identified by its kind and class.
+
+    With `settings_class` the notes in its settings are left out, as in keys.
+    """
     if not isinstance(evaluator, EvaluatorConfig):
         name = getattr(evaluator, "name", None)
         shown = name if isinstance(name, str) else evaluator.kind
         return {"name": shown, "type": evaluator.kind, "object": type(evaluator).__qualname__}
-    settings = {key: _setting_to_json(value) for key, value in evaluator.settings.items()}
+    settings = {key: _setting_to_json(value, settings_class) for key, value in evaluator.settings.items()}
+    kind = None if settings_class is None else settings_class(evaluator.type)
+    if kind is not None:
+        settings = cast(dict[str, JsonValue], without_notes(settings, kind))
     fields: dict[str, JsonValue] = {"name": evaluator.name, "type": evaluator.type, **settings}
     defaults = EvaluatorConfig(name="", type="")
     for key in EvaluatorConfig.__struct_fields__:
@@ -243,15 +257,15 @@ _NOT_IN_JSON = frozenset({"name", "type", "settings", "timeout_s", "base_dir"})
 """The fields of an evaluator that are written in another way, or do not change a judgement."""
 
 
-def _setting_to_json(value: object) -> JsonValue:
+def _setting_to_json(value: object, settings_class: SettingsClass | None) -> JsonValue:
     if isinstance(value, EvaluatorConfig):
-        return evaluator_to_json(value)
+        return evaluator_to_json(value, settings_class)
     if isinstance(value, RubricItem):
-        value = _given_fields(value, RubricItem(value.id, value.description))
+        return rubric_to_json(value)
     if isinstance(value, Mapping):
-        return {str(key): _setting_to_json(item) for key, item in value.items()}
+        return {str(key): _setting_to_json(item, settings_class) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_setting_to_json(item) for item in value]
+        return [_setting_to_json(item, settings_class) for item in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(_plain(value))

@@ -2,9 +2,8 @@
 
 from functools import lru_cache
 
-from msgspec import structs
-
-from agentv.types.cases import CaseTurn, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, RubricItem
+from agentv.scoring.keys.identity import rubric_to_json
+from agentv.types.cases import CaseTurn, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
 from agentv.types.json_value import JsonValue
 from agentv.types.scales import EvaluationCriteria
 
@@ -26,7 +25,7 @@ def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[Evalu
         single = case.evaluator or case.grader or None
         if single is None:
             listed, single = suite.evaluators, suite.evaluator
-        if not listed and single is None and not case.rubrics and case.turns:
+        if not listed and single is None and not case.rubrics and case.is_conversation:
             return (), False
         if not listed:
             return _from_single_form(case, single, suite.base_dir)
@@ -67,12 +66,12 @@ def _single(kind: str, base_dir: str) -> tuple[EvaluatorConfig]:
 
 def _rubric(case: EvalCase | CaseTurn) -> EvaluatorConfig:
     """Return the evaluator for the `rubrics` of a case or a turn."""
-    items: list[JsonValue] = [_item_to_json(item) for item in case.rubrics]
+    items: list[JsonValue] = [rubric_to_json(item, always=_WRITTEN) for item in case.rubrics]
     return EvaluatorConfig(name=RUBRIC_EVALUATOR, type=RUBRIC_EVALUATOR, settings={"rubrics": items})
 
 
-def _item_to_json(item: RubricItem) -> dict[str, JsonValue]:
-    return {key: value for key, value in structs.asdict(item).items() if value is not None}
+_WRITTEN = ("id", "description", "weight", "required")
+"""The fields of a rubric item that its evaluator's settings have even when they are the default."""
 
 
 def criteria_of(case: EvalCase, suite: EvalSuite) -> tuple[EvaluationCriteria, ...]:

@@ -12,16 +12,9 @@ from agentv.storage.run.find import list_run_folders, readable_run
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.run import RunRecord
+from agentv.types.run_options import selecting_options
 
 _LATEST = re.compile(r"latest(?:~(\d+))?")
-_SELECTORS = {
-    "case_globs": "--case",
-    "tags": "--tag",
-    "expression": "-k",
-    "limit": "--limit",
-    "sample": "--sample",
-    "only": "--only",
-}
 _STOPPED = ("stopped", "interrupted")
 PYTEST = "pytest"
 """The `source` in the plan of a run that a session of pytest made."""
@@ -32,7 +25,7 @@ def selection_of(options: JsonValue) -> str:
     """Return the options that selected some of the cases or evaluators, as on the command line; "" for none."""
     options = options if isinstance(options, Mapping) else {}
     arguments: list[str] = []
-    for name, option in _SELECTORS.items():
+    for name, option in selecting_options().items():
         value = options.get(name)
         if value is not None:
             values = value if isinstance(value, list | tuple) else [value]

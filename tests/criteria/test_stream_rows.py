@@ -2,58 +2,99 @@
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 from tests.criteria.giving import Giving, Raising
 from tests.support.strategies import units
 
 from agentv import CriteriaEvaluator, EvaluationCriteria, EvaluationRunConfig, EvaluationRunner
-from agentv.engine.criteria.judged_lines import JudgedLine
+from agentv.engine.criteria.answer_tasks import AnswerTasks
+from agentv.engine.criteria.run_answers import RunAnswers
+from agentv.engine.running.open_case import Unrecorded
+from agentv.engine.running.rows import unread_row
 from agentv.scoring.counting.case_sums import MAX_HELD
 from agentv.scoring.counting.groups import MAX_STREAM_GROUPS, OTHERS
 from agentv.scoring.counting.summary import MAX_WORST, Summary
 from agentv.scoring.gates.gates import STREAM_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import stream_summary_for
 from agentv.scoring.results.aggregation import row_state
+from agentv.scoring.results.by_criterion import JudgedCriteria
+from agentv.scoring.results.criteria import CriteriaScore
 from agentv.storage.run.spill import TemporarySpill
-from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
+from agentv.types.aggregated_result import EvaluationRunError
 from agentv.types.errors import ConfigError
-from agentv.types.evaluation import EvaluationResult, EvaluatorResult, JudgeCall
+from agentv.types.evaluation import EvaluationResult, EvaluatorResult, JudgeCall, Verdict
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure
-from agentv.types.records.answer import ResultKey
+from agentv.types.records.answer import Origin, ResultKey
+from agentv.types.records.result import CaseResult
 from agentv.types.summaries import GroupSummary
 from agentv.types.usage import Usage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-UNREADABLE = JudgedLine("log", 3, NOW, failure=Failure("config_error", "no JSON", stage="load"))
+TASKS = AnswerTasks(EvaluationRunConfig(evaluators=[{"type": "length", "max": 9}]), clock=lambda: NOW)
+CASES = TASKS.runner(TASKS.runtime(), sink=Unrecorded(), run_id="r-1")
+PLAIN, FREE = EvaluationInput("x"), EvaluationInput("x", cost_usd=0.0)
+UNREADABLE = unread_row(
+    "r-1",
+    ResultKey("run_evaluation", "log:3", "log"),
+    "run_evaluation",
+    Origin("log", 3),
+    Failure("config_error", "no JSON", stage="load"),
+    now=NOW,
+)
 
 
-def line(number: int, score: float | None, *results: EvaluationResult, **fields: Any) -> JudgedLine:
-    """Return a judged line; each result is that of an evaluator of its own."""
-    verdict = None if score is None else "pass" if score >= 0.8 else "fail"
-    known = {"verdict": verdict, "duration_ms": 1.0, "input_snapshot": EvaluationInput("x"), **fields}
-    judged = AggregatedEvaluationResult(score, results, 1, 1, NOW, **known)
-    evaluators = (
+def line(
+    number: int,
+    score: float | None,
+    *results: EvaluationResult,
+    given: EvaluationInput = PLAIN,
+    errors: tuple[EvaluationRunError, ...] = (),
+    others: tuple[EvaluatorResult, ...] = (),
+) -> CaseResult:
+    """Return the row of a judged line; each result is that of an evaluator of its own."""
+    verdict: Verdict | None = None if score is None or errors else "pass" if score >= 0.8 else "fail"
+    evaluators = tuple(
         EvaluatorResult(name=f"e{place}", type="length", score=each.value or 0.0, results=(each,))
         for place, each in enumerate(results)
     )
-    return JudgedLine("log", number, NOW, judged, tuple(evaluators))
+    judged = JudgedCriteria(
+        results=results,
+        evaluators=(*evaluators, *others),
+        errors=errors,
+        warnings=(),
+        usage=None,
+        cost_usd=None,
+        score=CriteriaScore(score, 1, 1),
+        verdict=verdict,
+        unverified=0,
+        clamped=0,
+    )
+    slot = ResultKey("run_evaluation", f"log:{number}", "given_answer")
+    task = RunAnswers(TASKS, are_recorded=False).task(given, slot, Origin("log", number), now=NOW)
+    return CASES.record(task, judged)
 
 
-def summed(*lines: JudgedLine) -> Summary:
+def judged_at(cost_usd: float | None) -> EvaluatorResult:
+    """Return the result of an evaluator whose judge took ten tokens."""
+    call = JudgeCall("j", "sample", "{}", cost_usd=cost_usd)
+    return EvaluatorResult(
+        name="tone", type="llm_judge", score=1.0, usage=Usage(input=10), cost_usd=cost_usd, judge_calls=(call,)
+    )
+
+
+def summed(*rows: CaseResult) -> Summary:
     summary = stream_summary_for(None)
-    for each in lines:
-        summary.add(each.to_row(), has_trials=False)
+    for each in rows:
+        summary.add(each, has_trials=False)
     return summary
 
 
-def first_criterion(*lines: JudgedLine) -> GroupSummary:
-    return summed(*lines).groups()[0]
+def first_criterion(*rows: CaseResult) -> GroupSummary:
+    return summed(*rows).groups()[0]
 
 
 def measured(summary: Summary, metric: str) -> float | None:
@@ -68,7 +109,7 @@ def test_the_lowest_scores_are_shown_the_earliest_first_among_equals(scores: lis
 
 
 def test_lines_without_a_clean_judgement_are_counted_beside_the_others() -> None:
-    broken = line(4, 0.1, verdict=None, run_errors=(EvaluationRunError("judge", "no answer", criterion="tone"),))
+    broken = line(4, 0.1, errors=(EvaluationRunError("judge", "no answer", criterion="tone"),))
     summary = summed(line(1, 1.0), line(2, 0.5), UNREADABLE, broken)
     assert [measured(summary, name) for name in ("mean", "pass_rate", "errors", "error_rate")] == [0.75, 0.5, 2.0, 0.5]
     errors = [each.error for each in summary.counts.errors if each.error is not None]
@@ -101,9 +142,8 @@ def test_criteria_that_every_line_brings_anew_are_not_all_kept() -> None:
     ("costs", "total"), [([], 0.0), ([0.25, 0.5], 0.75), ([0.25, None], None), ([None, 0.25], None)]
 )
 def test_one_unknown_price_makes_the_cost_unknown(costs: list[float | None], total: float | None) -> None:
-    free = EvaluationInput("x", cost_usd=0.0)
-    lines = (line(1, 1.0, judge_usage=Usage(input=10), judge_cost_usd=cost, input_snapshot=free) for cost in costs)
-    summary = summed(line(0, 1.0, input_snapshot=free), *lines)
+    rows = (line(1, 1.0, given=FREE, others=(judged_at(cost),)) for cost in costs)
+    summary = summed(line(0, 1.0, given=FREE), *rows)
     assert measured(summary, "cost_usd") == total
     (target,) = summary.targets()
     assert (target.judge_usage, target.judge_cost_usd) == (Usage(input=10 * len(costs)), total)
@@ -111,7 +151,7 @@ def test_one_unknown_price_makes_the_cost_unknown(costs: list[float | None], tot
 
 def test_a_judge_without_tokens_and_cost_is_not_free() -> None:
     silent = EvaluatorResult(name="tone", type="llm_judge", score=1.0, judge_calls=(JudgeCall("j", "sample", "{}"),))
-    assert measured(summed(replace(line(1, 1.0), evaluators=(silent,))), "cost_usd") is None
+    assert measured(summed(line(1, 1.0, given=FREE, others=(silent,))), "cost_usd") is None
 
 
 def test_how_long_judging_took_is_measured_in_either_unit() -> None:
@@ -166,26 +206,20 @@ def test_a_percentile_of_a_stream_has_no_interval() -> None:
         parse_gate("p95(duration_s) <= 1 with 95%", STREAM_METRICS)
 
 
-def test_a_line_becomes_a_row_named_by_its_place() -> None:
+def test_a_line_becomes_a_row_with_its_place() -> None:
     answer = EvaluationInput("Wait.", session_id="s-1", metadata={"n": 1})
-    row = line(7, 0.5, input_snapshot=answer, session_id="s-1", judge_usage=Usage(input=3)).to_row("r-1")
-    assert (row.run_id, row.slot) == ("r-1", ResultKey("log", "log:7", "given_answer"))
+    row = line(7, 0.5, given=answer, others=(judged_at(None),))
+    assert (row.run_id, row.slot) == ("r-1", ResultKey("run_evaluation", "log:7", "given_answer"))
     assert (row.file, row.line, row.session_id, row.metadata) == ("log", 7, "s-1", {"n": 1})
     assert (row.status, row.verdict, row.score, row.candidate_answer) == ("fail", "fail", 0.5, "Wait.")
-    assert (row.target_cost_usd, row.judge_usage, row.cost_usd) == (None, Usage(input=3), None)
+    assert (row.target_cost_usd, row.judge_usage, row.cost_usd) == (None, Usage(input=10), None)
     assert (row.duration_ms, row.error) == (None, None)
 
 
 @given(units)
 def test_the_state_of_a_row_is_the_verdict_of_its_line(score: float) -> None:
-    judged = line(1, score)
-    assert judged.judged is not None
-    assert row_state(judged.to_row()) == judged.judged.verdict
-
-
-def test_a_line_that_could_not_be_read_becomes_a_row_with_its_error() -> None:
-    row = UNREADABLE.to_row()
-    assert (row.status, row.score, row.eval_id, row.error) == ("error", None, "log:3", UNREADABLE.failure)
+    row = line(1, score)
+    assert row_state(row) == row.verdict
 
 
 POLITE, WARM = EvaluationCriteria("polite"), EvaluationCriteria("warm")
@@ -195,14 +229,14 @@ PLEASE = {"type": "contains", "value": "please", "criterion": "polite"}
 @pytest.mark.parametrize("own", [Giving(EvaluationResult("warm", True, 1.0)), Giving(), Raising()])
 def test_each_evaluator_of_a_judgement_has_the_results_of_its_criteria(own: CriteriaEvaluator) -> None:
     config = EvaluationRunConfig(evaluators=[own, PLEASE])
-    made = asyncio.run(EvaluationRunner(config).judge(EvaluationInput("please", (POLITE, WARM))))
-    assert [[each.criterion_name for each in evaluator.results] for evaluator in made.evaluators] == [
+    result, judged = asyncio.run(EvaluationRunner(config).judge(EvaluationInput("please", (POLITE, WARM))))
+    assert [[each.criterion_name for each in evaluator.results] for evaluator in judged.evaluators] == [
         ["warm"],
         ["polite"],
     ]
-    results = [each for evaluator in made.evaluators for each in evaluator.results]
+    results = [each for evaluator in judged.evaluators for each in evaluator.results]
     assert sorted(results, key=lambda each: each.criterion_name) == sorted(
-        made.result.results, key=lambda each: each.criterion_name
+        result.results, key=lambda each: each.criterion_name
     )
 
 
@@ -212,7 +246,7 @@ def test_sums_of_many_sessions_are_the_same_outside_of_memory() -> None:
     polite = EvaluationResult("polite", 1, value=1.0, evaluator_type="length")
     for number in range(2 * MAX_HELD + 100):
         given = EvaluationInput("x", session_id=f"s-{number * 7 % (MAX_HELD + 50)}", duration_ms=1.0)
-        row = line(number, (number % 4) / 4, polite, input_snapshot=given, session_id=given.session_id).to_row()
+        row = line(number, (number % 4) / 4, polite, given=given)
         for summary in (held, spilled):
             summary.add(row, has_trials=False)
     assert spill.write(b"") not in (None, 0)  # some sums are in the file

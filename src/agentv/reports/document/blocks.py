@@ -1,0 +1,213 @@
+"""The blocks of a report: what it says, without how a terminal, a pull request or a page shows it.
+
+A text is a `Phrase`. Words of agentv are plain strings; text from files, models and other people is a `Quote`, which
+Markdown puts into code. Each renderer escapes both, so a wrong choice changes the look and not the safety.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from agentv.types.results import RowState
+
+INTERVAL = "95 % CI"
+BEST_MARK = "*"
+
+Tone: TypeAlias = Literal["good", "unsure", "bad", "neutral"]
+
+
+class Quote(Struct, frozen=True):
+    """Text that agentv did not write."""
+
+    text: str
+
+
+Phrase: TypeAlias = str | Quote | tuple[str | Quote, ...]
+"""Text on one line; a tuple is joined without blanks."""
+
+
+class Sentence(Struct, frozen=True):
+    """A sentence of a verdict. Its tone is a colour; the mark of a state may stand before it."""
+
+    text: Phrase
+    tone: Tone = "neutral"
+    mark: RowState | None = None
+
+
+class Verdict(Struct, frozen=True):
+    """The result of a report. A terminal shows it in its place; a page shows all verdicts at its top, the last first.
+
+    What stands last on a terminal is read first, and so is what stands first on a page.
+    """
+
+    sentences: tuple[Sentence, ...]
+
+
+class Facts(Struct, frozen=True):
+    """Names with their texts. A fact without a name continues the fact before it."""
+
+    facts: tuple[tuple[str, Phrase], ...]
+
+
+class Lines(Struct, frozen=True):
+    """Sentences, each on a line of its own."""
+
+    lines: tuple[Phrase, ...]
+
+
+class Value(Struct, frozen=True):
+    """A number in a table, with its 95 % interval and further texts. `share` is drawn as a bar where there is room."""
+
+    text: Phrase
+    interval: str = ""
+    details: tuple[str, ...] = ()
+    share: float | None = None
+    is_best: bool = False
+
+
+Cell: TypeAlias = Phrase | Value
+
+
+class Table(Struct, frozen=True):
+    """A table. The first cell of a row is its name; the others are aligned on the right."""
+
+    heads: tuple[Cell, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def with_intervals(self) -> "Table":
+        """Return the table with the intervals of a column, if it has any, in a column of their own."""
+        widened = {index for row in self.rows for index, cell in enumerate(row) if _interval(cell)}
+
+        def line(cells: tuple[Cell, ...], intervals: Iterable[Cell]) -> tuple[Cell, ...]:
+            pairs = enumerate(zip(cells, intervals, strict=True))
+            return tuple(each for index, pair in pairs for each in (pair if index in widened else pair[:1]))
+
+        rows = tuple(line(row, map(_interval, row)) for row in self.rows)
+        return Table(line(self.heads, (INTERVAL,) * len(self.heads)), rows)
+
+
+def _interval(cell: Cell) -> str:
+    return cell.interval if isinstance(cell, Value) else ""
+
+
+class Item(Struct, frozen=True):
+    """An item with facts behind its head, and comments below: pairs of a name, which may be empty, and a text."""
+
+    head: Phrase
+    facts: tuple[Phrase, ...] = ()
+    mark: RowState | None = None
+    comments: tuple[tuple[str, str], ...] = ()
+
+
+class Items(Struct, frozen=True):
+    """A list. `more` says how many items are left out, and where they are."""
+
+    items: tuple[Item, ...]
+    more: Phrase = ""
+
+
+class Names(Struct, frozen=True):
+    """The first names of a list under its heading, and the number of all."""
+
+    heading: str
+    names: tuple[str, ...]
+    total: int
+
+    @property
+    def more(self) -> str:
+        """How many names are left out; empty if none is."""
+        left_out = self.total - len(self.names)
+        return f" and {left_out:,} more" if left_out else ""
+
+
+class Change(Struct, frozen=True):
+    """A setting with its two values; None where it is not set."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+class Changes(Struct, frozen=True):
+    """Settings that differ."""
+
+    changes: tuple[Change, ...]
+
+
+class Bars(Struct, frozen=True):
+    """A bar for each value, and below it a mark, which may be a blank. None is a gap."""
+
+    values: tuple[float | None, ...]
+    marks: str = ""
+
+
+class Histogram(Struct, frozen=True):
+    """The numbers of scores in bins of equal width, from 0 to 1."""
+
+    bins: tuple[int, ...]
+
+    @property
+    def scale(self) -> str:
+        """The number of scores in the largest bin."""
+        return f"largest bin: {max(self.bins):,} of {sum(self.bins):,}"
+
+
+class Section(Struct, frozen=True):
+    """Blocks under a title, which may be empty. On a terminal no empty line is between them."""
+
+    title: Phrase
+    blocks: "tuple[Block, ...]"
+
+
+class Details(Struct, frozen=True):
+    """Blocks that a page shows on demand. A terminal shows `command` instead, which prints them."""
+
+    summary: Phrase
+    blocks: "tuple[Block, ...]"
+    command: str
+
+
+Block: TypeAlias = Verdict | Facts | Lines | Table | Items | Names | Changes | Bars | Histogram | Section | Details
+
+
+class Document(Struct, frozen=True):
+    """A report. `is_titled` is False if a terminal omits the title, because the command line above it says the same."""
+
+    title: Phrase
+    blocks: tuple[Block, ...]
+    is_titled: bool = True
+    mark: RowState | None = None
+    """The state whose mark stands before the title of a pull request comment."""
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts in the order of a page, the last one first."""
+        return tuple(reversed([each for each in self.blocks if isinstance(each, Verdict)]))
+
+    @property
+    def headline(self) -> Phrase:
+        """The first sentence on a page; the title if there is none, or several that are equally important."""
+        first = self.verdicts[0].sentences if self.verdicts else ()
+        return first[0].text if len(first) == 1 else self.title
+
+    @property
+    def body(self) -> tuple[Block, ...]:
+        """All blocks but the verdicts, which a page shows at its top."""
+        return tuple(each for each in self.blocks if not isinstance(each, Verdict))
+
+
+def pieces_of(phrase: Phrase) -> tuple[str | Quote, ...]:
+    """Return the pieces of a phrase."""
+    return phrase if isinstance(phrase, tuple) else (phrase,)
+
+
+def plain(phrase: Phrase) -> str:
+    """Return the text of a phrase, which is not escaped."""
+    return "".join(each.text if isinstance(each, Quote) else each for each in pieces_of(phrase))
+
+
+def joined(phrases: tuple[Phrase, ...], separator: str) -> tuple[str | Quote, ...]:
+    """Return phrases as one, with a separator between them."""
+    pieces = [piece for phrase in phrases for piece in (separator, *pieces_of(phrase))]
+    return tuple(pieces[1:])

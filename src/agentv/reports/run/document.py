@@ -1,0 +1,332 @@
+"""A run as a document: the verdict, the cases that made a gate fail, then the numbers."""
+
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import accumulate
+
+from agentv.reports.document.blocks import (
+    Block,
+    Cell,
+    Details,
+    Document,
+    Facts,
+    Histogram,
+    Item,
+    Items,
+    Lines,
+    Phrase,
+    Quote,
+    Section,
+    Sentence,
+    Table,
+    Tone,
+    Value,
+    Verdict,
+)
+from agentv.reports.run.figures import (
+    BASELINE_HEADS,
+    CORRECTED_HEADS,
+    Figure,
+    baseline_cells,
+    corrected_cells,
+    corrected_notes,
+    estimated_note,
+    evaluator_figures,
+    shown_k,
+    target_figures,
+)
+from agentv.reports.run.formats import Format, ReportTools
+from agentv.reports.run.gate_cases import (
+    case_facts,
+    case_texts,
+    gate_heading,
+    gate_outcomes,
+    named_before,
+    other_failing,
+    rest_text,
+)
+from agentv.reports.run.groups import group_table_rows
+from agentv.reports.run.matrix import best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
+from agentv.reports.run.row_text import RowLabels, row_reason, row_score
+from agentv.reports.run.views import counts_text
+from agentv.reports.text.amounts import count_text, took_text
+from agentv.scoring.results.aggregation import row_state
+from agentv.types.events import RunEnded, RunEvent
+from agentv.types.json_value import JsonObject
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import RunRecord
+from agentv.types.results import CaseName, GateCase, GateResult, RowState, RunReport
+from agentv.types.summaries import CellSummary, GroupSummary, MatrixSummary, TargetSummary
+
+_TONES: Mapping[int, Tone] = {0: "good", 1: "bad"}
+_MARKS: Mapping[int, RowState] = {0: "pass", 1: "fail"}
+_MAX_TARGET_COLUMNS = 4
+_MAX_GATES = 3
+_MAX_ITEMS = 20
+_MAX_EVALUATORS = 100
+_MAX_GROUP_ROWS = 100
+_MAX_UNFOLDED_EVALUATORS = 6
+
+
+def run_document(report: RunReport, record: RunRecord | None, *, is_short: bool) -> Document:
+    """Return the document.
+
+    A short one fits a pull request comment: it counts what its tables and lists leave out, lists some of the results
+    that did not pass, and has the facts about the run at its end.
+    """
+    limits = _Limits(is_short=is_short)
+    facts = Facts(tuple(_facts(report, record)))
+    blocks = (
+        *(() if is_short else (facts,)),
+        *_failed_gates(report, limits),
+        *_targets(report.targets, limits),
+        *_matrix(report.matrix, limits),
+        *_corrected(report, limits),
+        *_baseline(report),
+        *((Section("Scores", (Histogram(report.histogram),)),) if any(report.histogram) else ()),
+        *(_failing(report) if is_short else ()),
+        *_evaluators(report, limits),
+        *_groups(report, limits),
+        *_remarks("Flaky cases", report.flaky, limits),
+        *_remarks("Notes", report.notes, limits),
+        *((facts,) if is_short else ()),
+        *gate_outcomes(report),
+        Verdict((Sentence(verdict_phrase(report), _TONES.get(report.exit_code, "unsure")),)),
+    )
+    name = record.name if record is not None else None
+    return Document(Quote(name) if name else "", blocks, mark=_MARKS.get(report.exit_code, "error"))
+
+
+def document_format(render: Callable[[Sequence[Document]], str], tools: ReportTools) -> Format:
+    """Return the format that writes the short document of a run at its end."""
+
+    def text_of(event: RunEvent) -> str:
+        if not isinstance(event, RunEnded):
+            return ""
+        return render([run_document(event.report, tools.record(event.report), is_short=True)])
+
+    return Format(text_of, empty=None)
+
+
+class _Limits:
+    """How much of a long list is shown: all, or in a short document the first of its items."""
+
+    def __init__(self, *, is_short: bool) -> None:
+        self.is_short = is_short
+
+    def first(self, limit: int) -> slice:
+        """Return the shown part of a list."""
+        return slice(limit if self.is_short else None)
+
+    def more(self, limit: int, *totals: tuple[int, str]) -> tuple[str, ...]:
+        """Return what is left out of lists, given as their lengths with their nouns, as no or one sentence."""
+        left_out = [(total - limit, noun) for total, noun in totals if self.is_short and total > limit]
+        texts = [count_text(count, f"more {noun}") for count, noun in left_out]
+        return (f"and {', '.join(texts)}",) if texts else ()
+
+
+def verdict_phrase(report: RunReport) -> Phrase:
+    """Return the verdict with the exit code."""
+    return (Quote(report.verdict.sentence), f" Exit code {report.exit_code}.")
+
+
+def _facts(report: RunReport, record: RunRecord | None) -> Iterator[tuple[str, Phrase]]:
+    rows = sum(report.counts.values())
+    planned = f" of {report.planned:,} planned" if report.planned is not None and report.planned != rows else ""
+    states = counts_text(report.counts).partition(": ")[2]
+    yield "run", Quote(report.run_id)
+    yield "results", f"{rows:,}{planned}" + (f": {states}" if states else "")
+    yield "took", took_text(report.duration_s)
+    yield "state", report.state
+    if record is None:
+        return
+    yield "started", f"{record.created_at:%Y-%m-%d %H:%M} UTC"
+    if commit := _commit(record.git):
+        yield "commit", Quote(commit)
+    yield "agentv", record.agentv_version
+    if tags := ", ".join(record.tags):
+        yield "tags", Quote(tags)
+
+
+def _commit(git: JsonObject | None) -> str:
+    commit = str((git or {}).get("commit") or "")[:12]
+    return f"{commit} with changes" if commit and (git or {}).get("dirty") else commit
+
+
+def _failed_gates(report: RunReport, limits: _Limits) -> Iterator[Block]:
+    gates = report.verdict.gates_with_cases
+    for gate in gates[limits.first(_MAX_GATES)]:
+        labels = RowLabels(with_suite=len({case.result.slot.suite for case in gate.cases}) > 1)
+        named = named_before(gate, report)
+        items = tuple(_gate_case(case, labels, named) for case in gate.cases)
+        yield Section(_gate_title(gate), (Items(items, _command_phrase(rest_text(gate, report))),))
+    if more := limits.more(_MAX_GATES, (len(gates), "failed gate")):
+        yield Lines(more)
+
+
+def _gate_title(gate: GateResult) -> Phrase:
+    expression = repr(gate.expression)
+    before, _, after = gate_heading(gate).partition(expression)
+    return (before, Quote(expression), after)
+
+
+def _gate_case(case: GateCase, labels: RowLabels, named: Collection[CaseName]) -> Item:
+    facts = (case_facts(case), *_place(case.result))
+    return Item(
+        (Quote(labels.case(case.result)), " on ", Quote(case.result.slot.target)),
+        facts=tuple(filter(None, facts)),
+        mark=row_state(case.result),
+        comments=tuple(case_texts(case, named)),
+    )
+
+
+def _place(row: CaseResult) -> tuple[Phrase, ...]:
+    return (("at ", Quote(f"{row.file}:{row.line}")),) if row.file else ()
+
+
+def _command_phrase(text: str) -> Phrase:
+    """Return `and 3 more: COMMAND` with the command as a quote."""
+    count, separator, command = text.partition(": ")
+    return (f"{count}{separator}", Quote(command)) if separator else text
+
+
+def _targets(targets: Sequence[TargetSummary], limits: _Limits) -> Iterator[Block]:
+    """Yield the table of targets: a column for each of few targets, a row for each of many."""
+    if not targets:
+        return
+    shown, k = targets[limits.first(_MAX_ITEMS)], shown_k(targets)
+    figures = [list(target_figures(each, k)) for each in shown]
+    names = dict.fromkeys(figure.name for each in figures for figure in each if figure.value != "-")
+    values = [{figure.name: _value(figure) for figure in each} for each in figures]
+    columns = [[each.get(name, "-") for name in names] for each in values]
+    titles = [Quote(each.target) for each in shown]
+    if len(targets) > _MAX_TARGET_COLUMNS:
+        rows = tuple((title, *cells) for title, cells in zip(titles, columns, strict=True))
+        table = Table(("target", *names), rows)
+    else:
+        table = Table(("metric", *titles), tuple(zip(names, *columns, strict=True)))
+    notes = (*limits.more(_MAX_ITEMS, (len(targets), "target")), estimated_note(targets))
+    yield Section("Targets", (table, Lines(tuple(filter(None, notes)))))
+
+
+def _value(figure: Figure) -> Value:
+    return Value(figure.value, figure.interval, share=figure.share)
+
+
+def _matrix(matrix: MatrixSummary | None, limits: _Limits) -> Iterator[Block]:
+    """Yield the matrix of prompts and targets with the best cell; without prompts only the best target."""
+    if matrix is None:
+        return
+    best = Lines((Quote(best_text(matrix)),) if matrix.best is not None else ())
+    if not has_prompts(matrix):
+        if best.lines:
+            yield Section("Best target", (best,))
+        return
+    grid, shown = grid_of(matrix), limits.first(_MAX_ITEMS)
+    rows: list[tuple[Cell, ...]] = [
+        (Quote(name), *(_cell(matrix, each) for each in cells[shown]))
+        for name, cells in zip(grid.rows[shown], grid.cells[shown], strict=True)
+    ]
+    table = Table((grid.corner, *map(Quote, grid.columns[shown])), tuple(rows))
+    more = limits.more(_MAX_ITEMS, (len(grid.rows), "prompt"), (len(grid.columns), "target"))
+    yield Section("Prompts and targets", (table, Lines(more), best))
+
+
+def _cell(matrix: MatrixSummary, cell: CellSummary | None) -> Cell:
+    if cell is None:
+        return "-"
+    (rate, rate_bounds), (mean, mean_bounds) = rate_cell(cell), mean_cell(cell)
+    details = (rate_bounds, f"mean {mean} ({mean_bounds})", judged_text(cell))
+    return Value(rate, details=details, share=cell.pass_rate, is_best=matrix.is_best(cell))
+
+
+def _corrected(report: RunReport, limits: _Limits) -> Iterator[Block]:
+    """Yield the judges' pass rates, corrected for their measured errors."""
+    if report.corrected:
+        cells = map(corrected_cells, report.corrected[limits.first(_MAX_EVALUATORS)])
+        rows: list[tuple[Cell, ...]] = [(Quote(judge), *others) for judge, *others in cells]
+        notes = map(Quote, corrected_notes(report.corrected)[limits.first(_MAX_ITEMS)])
+        more = limits.more(_MAX_EVALUATORS, (len(report.corrected), "rate"))
+        yield Section("Corrected for judge errors", (Table(CORRECTED_HEADS, tuple(rows)), Lines((*more, *notes))))
+
+
+def _baseline(report: RunReport) -> Iterator[Block]:
+    """Yield the comparison with the baseline: the finding, then the differences."""
+    summary = report.baseline
+    if summary is None:
+        return
+    cells = baseline_cells(summary)
+    finding = ("compared with ", Quote(summary.baseline), ": ", Quote(summary.finding))
+    numbers = Table(BASELINE_HEADS, (cells,)) if cells else Lines(("No case was scored in both.",))
+    yield Section("Baseline", (Lines((finding,)), numbers))
+
+
+def _failing(report: RunReport) -> Iterator[Block]:
+    """Yield the first results that did not pass, without the cases of failed gates, and the number of the others."""
+    rows, rest = other_failing(report)
+    if rows or rest:
+        labels = RowLabels(with_suite=len({row.slot.suite for row in rows}) > 1)
+        more = f"and {rest:,} more: agentv show {report.run_id} --failed" if rest else ""
+        items = Items(tuple(_failing_item(row, labels) for row in rows), _command_phrase(more))
+        yield Section(f"Did not pass: {report.failing_total:,}", (items,))
+
+
+def _failing_item(row: CaseResult, labels: RowLabels) -> Item:
+    partial = row.partial.text if row.partial is not None else None
+    return Item(
+        (Quote(labels.label(row)), " on ", Quote(row.slot.target)),
+        facts=tuple(filter(None, (row_score(row), *_place(row)))),
+        mark=row_state(row),
+        comments=(("", row_reason(row)), *([("partial answer", partial)] if partial else [])),
+    )
+
+
+def _evaluators(report: RunReport, limits: _Limits) -> Iterator[Block]:
+    """Yield the table of evaluators, collapsed if it is long and the document is short."""
+    if not report.evaluators:
+        return
+    shown = report.evaluators[limits.first(_MAX_EVALUATORS)]
+    figures = [list(evaluator_figures(each, report.baseline)) for each in shown]
+    rows: list[tuple[Cell, ...]] = [
+        (Quote(each.name), Quote(each.type), *map(_value, numbers))
+        for each, numbers in zip(shown, figures, strict=True)
+    ]
+    table = Table(("evaluator", "type", *(figure.name for figure in figures[0])), tuple(rows))
+    more = Lines(limits.more(_MAX_EVALUATORS, (len(report.evaluators), "evaluator")))
+    if limits.is_short and len(report.evaluators) > _MAX_UNFOLDED_EVALUATORS:
+        noun = count_text(len(report.evaluators), "evaluator")
+        yield Details(noun, (table, more), f"agentv report {report.run_id}")
+    else:
+        yield Section("Evaluators", (table, more))
+
+
+def _groups(report: RunReport, limits: _Limits) -> Iterator[Block]:
+    """Yield the tables of groups, each group with all its targets and prompts."""
+    groups: dict[tuple[str, str], list[GroupSummary]] = {}
+    for group in report.shown_groups:
+        groups.setdefault((group.by, group.name), []).append(group)
+    rows_so_far = accumulate(map(len, groups.values()))
+    shown = [
+        members
+        for members, rows in zip(groups.values(), rows_so_far, strict=True)
+        if rows <= _MAX_GROUP_ROWS or not limits.is_short
+    ]
+    tables = group_table_rows([each for members in shown for each in members])
+    blocks: list[Block] = [Table(_named(head), tuple(map(_named, rows))) for head, *rows in tables]
+    if left_out := len(groups) - len(shown):
+        kinds = dict.fromkeys(kind for kind, _ in list(groups)[len(shown) :])
+        command = " ".join(("agentv show", report.run_id, *(f"--by {shlex.quote(kind)}" for kind in kinds)))
+        blocks.append(Lines(((f"and {count_text(left_out, 'more group')}: ", Quote(command)),)))
+    if blocks:
+        yield Section("Groups", tuple(blocks))
+
+
+def _named(cells: Sequence[str]) -> tuple[Cell, ...]:
+    return (Quote(cells[0]), *cells[1:])
+
+
+def _remarks(title: str, texts: Sequence[str], limits: _Limits) -> Iterator[Block]:
+    if texts:
+        shown = texts[limits.first(_MAX_ITEMS)]
+        rest = len(texts) - len(shown)
+        yield Section(title, (Items(tuple(Item(Quote(text)) for text in shown), f"and {rest:,} more" if rest else ""),))
