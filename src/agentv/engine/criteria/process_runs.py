@@ -5,7 +5,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -110,41 +110,46 @@ class ProcessRun:
         """Return the recorder of the run and what makes its rows: of the run of this name, or of a new one."""
         if self._recorder is not None and self._cases is not None:
             return self._recorder, self._cases
-        store, earlier, note = self._open_store()
-        gates = self._tasks.config.stream_gates
-        scoped = None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
-        options = RunOptions(judge_failures=_NO_LIMIT)
-        plan = stream_plan(self._tasks.specs, scoped, home=self._home, options=options)
-        recorder = StreamRecorder(plan, store, [], StopSignal(), source=PythonSource(self._recorded))
-        if note is not None:
-            recorder.note(note)
-        if earlier is not None:
-            self._recorded.restore(earlier, files=None, on_row=self._count_stored_row(recorder))
-        store.begin(self._record(scoped).to_record(store.run_id, clock=self._tasks.clock))
-        self._cases = self._tasks.runner(self._tasks.runtime(), sink=recorder, run_id=store.run_id)
-        self._recorder = recorder
-        return recorder, self._cases
-
-    def _count_stored_row(self, recorder: StreamRecorder) -> Callable[[CaseResult], None]:
-        def count(row: CaseResult) -> None:
-            recorder.count_stored(row)
-            self._lines = max(self._lines, row.line)
-
-        return count
-
-    def _open_store(self) -> tuple[ResultStore, StoredRun | None, str | None]:
-        """Open the run of this name, or a new one; return it with its earlier rows and a note for the user."""
-        folder = None if self._name is None else self._find(self._name)
-        note = None
+        folder, note = None if self._name is None else self._find(self._name), None
         if folder is not None:
             try:
-                store = reopen_store(folder, clock=self._tasks.clock)
+                return self._continue(folder)
             except StorageError as error:  # another process writes it, or it cannot be read
                 note = f"run {folder.name} of the same name is not continued: {error}"
-            else:
-                return store, StoredRun(folder), None
         run_id = new_run_id(self._tasks.clock, random.SystemRandom())
-        return RunFolder(runs_folder(self._home), run_id, clock=self._tasks.clock), None, note
+        recorder, cases = self._begin(RunFolder(runs_folder(self._home), run_id, clock=self._tasks.clock))
+        if note is not None:
+            recorder.note(note)
+        return recorder, cases
+
+    def _continue(self, folder: Path) -> tuple[StreamRecorder, CaseRunner]:
+        """Open a stored run, and count its rows. Raises StorageError if it is written by another process, or broken."""
+        store = reopen_store(folder, clock=self._tasks.clock)
+        try:
+            return self._begin(store, earlier=StoredRun(folder))
+        except StorageError:
+            with suppress(StorageError):
+                store.close("failed")
+            raise
+
+    def _begin(self, store: ResultStore, *, earlier: StoredRun | None = None) -> tuple[StreamRecorder, CaseRunner]:
+        gates = self._tasks.config.stream_gates
+        scoped = None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
+        plan = stream_plan(self._tasks.specs, scoped, home=self._home, options=RunOptions(judge_failures=_NO_LIMIT))
+        recorded, lines = RunAnswers(self._tasks), 0
+        recorder = StreamRecorder(plan, store, [], StopSignal(), source=PythonSource(recorded))
+
+        def count(row: CaseResult) -> None:
+            nonlocal lines
+            recorder.count_stored(row)
+            lines = max(lines, row.line)
+
+        if earlier is not None:
+            recorded.restore(earlier, files=None, on_row=count)
+        store.begin(self._record(scoped).to_record(store.run_id, clock=self._tasks.clock))
+        cases = self._tasks.runner(self._tasks.runtime(), sink=recorder, run_id=store.run_id)
+        self._recorder, self._cases, self._recorded, self._lines = recorder, cases, recorded, lines
+        return recorder, cases
 
     def _record(self, gates: tuple[ScopedGate, ...] | None) -> ScoredRun:
         cwd = Path.cwd()
