@@ -94,7 +94,7 @@ def _is_for_types(node: ast.stmt) -> bool:
     match node:
         case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
             return True
-        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")) | ast.AnnAssign(annotation=ast.Name(id="TypeAlias")):
             return True
         case ast.Assign(targets=[ast.Name(id="__all__")]):
             return True

@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -97,13 +98,17 @@ class Tests:
     of_lines: Mapping[str, Mapping[int, set[str]]]
 
     def of(self, mutant: Mutant, *, seconds: float) -> list[str]:
-        """Return tests that run the mutated line, of many files in turn, the fast ones of each first."""
-        by_file: dict[str, list[str]] = defaultdict(list)
+        """Return tests that run the mutated line, of many files and functions in turn, the fast ones of each first."""
+        by_file: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        seen: Counter[str] = Counter()
         for test in sorted(self._all_of(mutant), key=lambda test: (self.seconds[test], test)):
-            by_file[test.partition("::")[0]].append(test)
-        nearest = sorted(by_file.values(), key=lambda tests: (self._distance(tests[0], mutant), self.seconds[tests[0]]))
+            function = test.partition("[")[0]
+            by_file[test.partition("::")[0]].append((seen[function], test))
+            seen[function] += 1
+        nearest = sorted(by_file, key=lambda file: (self._distance(file, mutant), file))
+        in_turn = zip_longest(*(sorted(by_file[file], key=itemgetter(0)) for file in nearest), fillvalue=(0, ""))
         chosen: list[str] = []
-        for test in chain.from_iterable(zip_longest(*nearest)):
+        for _, test in chain.from_iterable(in_turn):
             if test and self.seconds[test] <= seconds:
                 seconds -= self.seconds[test]
                 chosen.append(test)
@@ -129,10 +134,10 @@ class Tests:
                     found |= lines[number]
         return found
 
-    def _distance(self, test: str, mutant: Mutant) -> int:
-        """Return 0 for a file of tests that names what the statement defines or the file is about, else 1."""
+    def _distance(self, file: str, mutant: Mutant) -> int:
+        """Return 0 for a file of tests that names what the statement defines or the mutated file is about, else 1."""
         words = {*mutant.statement.names, Path(mutant.file).stem}
-        text = (self.root / test.partition("::")[0]).read_text("utf-8")
+        text = (self.root / file).read_text("utf-8")
         return 0 if any(re.search(rf"(\b|_){word}\b", text) for word in words) else 1
 
 
@@ -175,8 +180,10 @@ class Copy:
             try:
                 output, _ = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
                 return None, ""
+            finally:
+                if process.returncode is None:
+                    os.killpg(process.pid, signal.SIGKILL)
         return process.returncode, output
 
     def record(self, tests: Sequence[str], *, processes: int) -> Tests:
@@ -263,7 +270,8 @@ def _tried(mutants: Sequence[Mutant], scratch: Copy, tests: Tests, *, seconds: f
         took = time.perf_counter() - started
         print(f"{mutant}\n    {outcome.verdict} in {took:.0f} s: {len(chosen)} tests {outcome.killer}", flush=True)
         if outcome.verdict == "survived":
-            print("".join(f"      {test}\n" for test in chosen), end="", flush=True)
+            files = Counter(test.partition("::")[0] for test in chosen)
+            print("".join(f"      {number} in {file}\n" for file, number in files.items()), end="", flush=True)
         yield mutant.number, outcome
 
 

@@ -79,6 +79,7 @@ def test_mutations_are_small_changes_of_one_statement() -> None:
         ("import x", set()),
         ("x: Literal['a']", set()),
         ("Kind = A | B", set()),
+        ("Kind: TypeAlias = 'A | B'", set()),
         ("__all__ = ['x']", set()),
         ("class A(B, frozen=True): x: int = 1", {"class A(B, frozen=True): x: int = 2"}),
         (
