@@ -11,7 +11,7 @@ from tests.support.promptfoo_configs import ANSWER, FILES, Made, make_config
 
 from agentv.cli.evals.convert import exit_code, yaml_of
 from agentv.cli.main import agentv
-from agentv.loading.importers.promptfoo.configurations import convert_promptfoo
+from agentv.importers.promptfoo.configurations import convert_promptfoo
 
 CONFIGS = 300
 

@@ -107,7 +107,7 @@ def test_what_stood_there_stays_and_the_rest_reads_back(
 ) -> None:
     path = folder / "suite.yaml"
     path.write_bytes(data)
-    file = open_cases(path)
+    file = open_cases(path, SPECS)
     chosen = draw.draw(st.sets(st.integers(0, len(file.cases) - 1), min_size=1))
     made = file.with_keys({index: new_key(*rubrics) for index in chosen}, SPECS)
     assert is_grown_from(made, data)
@@ -127,7 +127,7 @@ def test_what_stood_there_stays_and_the_rest_reads_back(
 def test_cases_are_put_behind_the_last_one(folder: Path, data: bytes, text: str) -> None:
     path = folder / "suite.yaml"
     path.write_bytes(data)
-    file = open_cases(path)
+    file = open_cases(path, SPECS)
     case: JsonObject = {"id": "new", "expected_outcome": text, "input_messages": [{"role": "user", "content": text}]}
     made = file.with_cases([case], [yaml_item(case)], SPECS)
     assert is_grown_from(made, data)
@@ -139,7 +139,7 @@ def test_cases_are_put_behind_the_last_one(folder: Path, data: bytes, text: str)
 def opened(folder: Path, text: str, name: str = "suite.yaml") -> CasesFile:
     path = folder / name
     path.write_text(text)
-    return open_cases(path)
+    return open_cases(path, SPECS)
 
 
 ONE = new_key(RubricItem("x", "Says so"))
@@ -211,7 +211,7 @@ def test_other_lines_of_json_lines_stay_to_the_byte(
     data = (b"\xef\xbb\xbf" if marked else b"") + b"".join(lines)
     path = folder / "cases.jsonl"
     path.write_bytes(data)
-    made = open_cases(path).with_keys({1: new_key(item)}, SPECS)
+    made = open_cases(path, SPECS).with_keys({1: new_key(item)}, SPECS)
     start, end = data.index(lines[1]), data.index(lines[2])
     assert (made[:start], made[-(len(data) - end) :]) == (data[:start], data[end:])
     got = json.loads(made[start : len(made) - (len(data) - end)])

@@ -8,7 +8,7 @@ import pytest
 from tests.loading.specs import SPECS
 
 from agentv.engine.plugins.loading import load_specs
-from agentv.loading.edit.conversion import read_records
+from agentv.importers.conversion import read_records
 from agentv.loading.suites.suites import load_suite
 from agentv.loading.targets.targets import read_targets
 from agentv.registry import Specs

@@ -11,8 +11,8 @@ from tests.loading.wrong_files import WrongFile, wrong_files
 from tests.support.stored import RESULT
 
 from agentv.engine.plugins.loading import load_specs
+from agentv.importers.agentv.generations import find_generation
 from agentv.loading.files.composer import compose
-from agentv.loading.importers.generations import find_generation
 from agentv.loading.schemas import KINDS, json_schema
 from agentv.loading.suites.suites import load_suite
 from agentv.registry import Specs
