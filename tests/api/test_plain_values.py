@@ -322,3 +322,44 @@ def test_a_fault_of_the_given_evaluators_is_reported_once_for_all_cases() -> Non
     with pytest.raises(ConfigError) as raised:
         evaluate(cases, task=lambda _request: "yes", evaluators=twice)
     assert str(raised.value) == "cases: 2 evaluators are named 'has'; evaluator names must be unique"
+
+
+ITEM_JUDGE: dict[str, Any] = {
+    "provider": "mock",
+    "response": '{"checks": [{"id": "kind", "satisfied": true, "reasoning": "It is."}]}',
+}
+
+
+def evaluators_with(item: object) -> list[Any]:
+    """Return a rubric judge of one item, given as dict, as dict with `config`, and as object."""
+    settings: dict[str, Any] = {"rubrics": [item]}
+    return [
+        {"name": "r", "type": "rubric", **settings},
+        {"name": "r", "type": "rubric", "config": settings},
+        EvaluatorConfig("r", "rubric", settings),
+    ]
+
+
+@pytest.mark.parametrize("form", range(3))
+def test_items_in_the_settings_of_an_evaluator_may_be_objects(form: int) -> None:
+    item = RubricItem("kind", "Is kind", weight=2)
+    as_object = evaluators_with(item)[form]
+    as_dict = evaluators_with({"id": "kind", "description": "Is kind", "weight": 2})[form]
+
+    def judged(evaluator: Any) -> Any:
+        case = EvalCase("a", "q", evaluators=[evaluator])
+        return evaluate([case], task=lambda _request: "yes", judge=ITEM_JUDGE).results[0]
+
+    assert judged(as_object).score == judged(as_dict).score == 1.0
+    assert judged(as_object).score_keys == judged(as_dict).score_keys
+    config = EvaluationRunConfig(evaluators=[as_object], judge=ITEM_JUDGE)
+    assert run_evaluation_sync({"response": "yes"}, config).overall_score == 1.0
+
+
+@pytest.mark.parametrize("form", range(3))
+def test_a_wrong_item_object_in_the_settings_is_refused_with_its_place(form: int) -> None:
+    wrong = evaluators_with(RubricItem("kind", "Is kind", weight=-1))[form]
+    with pytest.raises(AgentvError, match=r"\.rubrics\[0\]\.weight  must be at least 0"):
+        evaluate([EvalCase("a", "q", evaluators=[wrong])], task=lambda _request: "yes", judge=ITEM_JUDGE)
+    with pytest.raises(AgentvError, match=r"rubrics\[0\]\.weight  must be at least 0"):
+        run_evaluation_sync({"response": "yes"}, EvaluationRunConfig(evaluators=[wrong], judge=ITEM_JUDGE))

@@ -142,10 +142,14 @@ tone          0.20   0.90       +0.70     -1.00 to +1.00 (98.8 %)   0.12      6
 6 wins, 0 losses, 0 ties at a threshold of 0.1
 6 pass more often, 0 less often
 the scores of all cases changed equally
+improved: 6
+  case-0, case-1, case-2, case-3, case-4, case-5
 
 tag refund, target large
 """
     )
+    for format_ in ("text", "md", "html"):
+        assert "case-0" in said(project, "--prompts", "v1", "v2", "--by", "tag", "--format", format_)
     assert text.splitlines()[-5:] == [
         "",
         "tag refund, target small: 6 cases rose, none fell: no significant difference (n needed: more than 6)",

@@ -16,8 +16,14 @@ from msgspec import Struct, structs
 from tests.loading.specs import SPECS
 from tests.support.distinct import distinct, fields_with_defaults
 
-from agentv.loading.models.eval_files import CaseExecutionModel
+from agentv.engine.criteria.config import EvaluationRunConfig
+from agentv.engine.criteria.plan import make_criteria_plan
+from agentv.loading.models.eval_files import CaseExecutionModel, TurnModel
+from agentv.loading.models.file_model import names_of
+from agentv.loading.python_values import evaluator_problems
 from agentv.loading.suites.suites import load_suite
+from agentv.messages.logs.reading import LoggedAnswer, read_logged
+from agentv.scoring.keys.identity import evaluator_to_json
 from agentv.scoring.results.completion import to_score
 from agentv.storage.records.decode import ANSWERS, CASES, EVENTS, LABELS, RESULTS, RUNS
 from agentv.storage.records.encode import (
@@ -39,7 +45,9 @@ from agentv.types.cases import (
     RubricItem,
     TurnRules,
 )
+from agentv.types.errors import EvalFileError
 from agentv.types.evaluation import EvaluationScore
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.messages import Message
 from agentv.types.records.answer import Answer, Partial
 from agentv.types.records.label import Label
@@ -160,12 +168,11 @@ UNWRITTEN: Mapping[type, frozenset[str]] = {
 CASE = {"id": "a", "input_messages": [{"role": "user", "content": "hi"}], "expected_outcome": "x"}
 UNDER_EXECUTION = frozenset(CaseExecutionModel.__struct_fields__) - {"evaluators"}
 CONFIGURED: Mapping[type, Mapping[str, object]] = {
-    Message: {"role": "user", "content": "the content", "name": None, "tool_calls": (), "tool_call_id": None}
-    | {"timestamp": None, "metadata": None},
+    Message: {"role": "assistant", "content": "the content"},
     EvaluationCriteria: {"scale": "numeric", "min": 1.0, "max": 5.0, "labels": ("low", "high")},
     RubricItem: {"scale": "likert5"},
-    CaseTurn: {"expected_messages": (Message("assistant", "the reference"),)},
-    EvaluatorConfig: {"type": "contains", "settings": {"value": "x"}, "source": "diff", "criterion": None}
+    CaseTurn: {"input": Message("user", "the input"), "expected_messages": (Message("assistant", "the reference"),)},
+    EvaluatorConfig: {"type": "contains", "settings": {"value": "x"}, "source": "diff", "criterion": "the name"}
     | {"required": 0.25},
     EvalCase: {"workspace": {"setup": "true"}, "prompt_ids": ("ours",), "targets": ("one",)},
     EvalSuite: {"gates": ("mean >= 0.5",), "workspace": {"setup": "true"}, "judge": "one", "variables": ("city",)}
@@ -181,8 +188,6 @@ def written(value: Any) -> Any:
         return dict(value)
     if not isinstance(value, Struct):
         return value
-    if isinstance(value, Message):
-        return {"role": value.role, "content": value.content}
     cls, keys = type(value), KEYS.get(type(value), {})
     names = [name for name in cls.__struct_fields__ if name not in UNWRITTEN.get(cls, ())]
     found = {keys.get(name, name): written(getattr(value, name)) for name in names}
@@ -231,10 +236,35 @@ def test_no_field_of_a_case_is_lost_in_an_eval_file(tmp_path: Path) -> None:
     case = configured_case()
     other = {"id": case.depends_on[0], "input_messages": [{"role": "user", "content": "hi"}], "expected_outcome": "x"}
     prompts = [{"id": name, "system": "be kind"} for name in case.prompt_ids]
-    suite = load(tmp_path, {"prompts": prompts, "evalcases": [written_case(case), other]})
+    suite = load(
+        tmp_path, {"prompts": prompts, "criteria": [{"name": "the name"}], "evalcases": [written_case(case), other]}
+    )
     read = next(each for each in suite.cases if isinstance(each, EvalCase) and each.id == case.id)
     turns = tuple(structs.replace(turn, evaluators=placed(turn.evaluators, tmp_path)) for turn in case.turns)
     assert_same(read, structs.replace(case, evaluators=placed(case.evaluators, tmp_path), turns=turns))
+
+
+EVALUATOR = distinct(EvaluatorConfig, CONFIGURED)
+IN_FILES = frozenset(EvaluatorConfig.__struct_fields__) - UNWRITTEN[EvaluatorConfig]
+
+
+@pytest.mark.parametrize("given", [written(EVALUATOR), EVALUATOR], ids=["dict", "object"])
+def test_no_field_of_an_evaluator_is_lost_in_a_configuration(given: Any) -> None:
+    assert not set(fields_with_defaults(EVALUATOR)) - UNWRITTEN[EvaluatorConfig]
+    config = EvaluationRunConfig(evaluators=[given], criteria=[{"name": EVALUATOR.criterion}])
+    plan = make_criteria_plan(config)
+    assert plan.problems == ()
+    assert_same(plan.evaluators[0].config, EVALUATOR)
+
+
+@pytest.mark.parametrize("name", sorted(IN_FILES))
+def test_every_field_of_an_evaluator_is_checked_and_counts_in_its_key(name: str) -> None:
+    broken = structs.replace(EVALUATOR, **{name: object()})
+    key = KEYS[EvaluatorConfig].get(name, name)
+    assert {problem.json_path for problem in evaluator_problems(broken)} == {f"$.{key}"}
+    plain = EvaluatorConfig("a", "contains")
+    changed = structs.replace(plain, **{name: getattr(EVALUATOR, name)})
+    assert (evaluator_to_json(changed) != evaluator_to_json(plain)) == (name not in {"timeout_s", "type"})
 
 
 @pytest.mark.parametrize("as_dicts", [False, True])
@@ -243,12 +273,75 @@ def test_no_field_of_a_case_is_lost_between_keywords_or_dicts_and_the_case(as_di
     fields = {name: getattr(case, name) for name in EvalCase.__struct_fields__}
     if as_dicts:
         lists = ("input_messages", "expected_messages", "rubrics", "criteria")
-        fields |= {name: [structs.asdict(each) for each in fields[name]] for name in lists}
-        fields["turns"] = [
-            {**written(turn), "rubrics": [structs.asdict(each) for each in turn.rubrics], "evaluators": turn.evaluators}
-            for turn in case.turns
-        ]
+        fields |= {name: written(fields[name]) for name in lists}
+        fields["turns"] = [{**written(turn), "evaluators": turn.evaluators} for turn in case.turns]
     assert structs.asdict(EvalCase(**fields)) == structs.asdict(case)
+
+
+INPUT = distinct(
+    EvaluationInput,
+    {
+        **CONFIGURED,
+        EvaluationInput: {"response": "the answer", "criteria": (EvaluationCriteria("polite", scale="likert5"),)},
+    },
+)
+
+
+def test_no_field_of_an_input_is_lost_through_any_door() -> None:
+    assert fields_with_defaults(INPUT) == []
+    as_json = json.loads(json.dumps(INPUT.to_dict()))
+    assert EvaluationInput.from_dict(as_json) == INPUT
+    assert EvaluationInput(**as_json) == INPUT
+    logged = read_logged(as_json)
+    assert isinstance(logged, LoggedAnswer)
+    assert logged.given == INPUT
+
+
+@pytest.mark.parametrize("wrong", [3, -1, True, "", "x", [], [3], {}, {"a": 1}, None, float("inf")], ids=repr)
+@pytest.mark.parametrize("name", EvaluationInput.__struct_fields__)
+def test_a_value_of_an_input_is_read_or_refused_alike_as_keyword_and_in_a_dict(name: str, wrong: Any) -> None:
+    given = {"response": "x", name: wrong}
+
+    def outcome_of(read: Callable[[], EvaluationInput]) -> object:
+        try:
+            return read()
+        except EvalFileError as error:
+            return [(each.json_path, each.message, each.allowed) for each in error.problems]
+
+    by_keyword = outcome_of(lambda: EvaluationInput(**given))
+    by_dict = outcome_of(lambda: EvaluationInput.from_dict(given))
+    if (name, wrong) != ("response", None):  # in a dict, it is a missing key
+        assert by_keyword == by_dict
+
+
+TURNS: tuple[dict[str, Any], ...] = (
+    {"input": "one"},
+    {"input": {"a": 1}, "expected_output": {"b": 2}},
+    {"input": [{"type": "text", "value": "one"}], "outcome": "kind", "rubrics": ["x", {"description": "y"}]},
+    {"expected": "x"},
+    {"input": "one", "expected": None, "rubrics": None},
+    {"input": "one", "expected_outcome": "", "nope": 1},
+    {"input": "one", "rubrics": [{"description": "y", "weight": -1}, {"id": "a"}, ""]},
+    {"input": "one", "rubrics": [{"id": "a", "description": "x"}, {"id": "a", "description": "y"}]},
+    *({"input": "one", key: wrong} for key in names_of(TurnModel).canonical for wrong in (5, "", {"a": 1})),
+)
+
+
+@pytest.mark.parametrize("turn", TURNS, ids=json.dumps)
+def test_a_turn_is_read_or_refused_alike_in_files_and_from_python(turn: dict[str, Any], tmp_path: Path) -> None:
+    def outcome_of(read: Callable[[], EvalCase], at: str) -> object:
+        try:
+            return read().turns
+        except EvalFileError as error:
+            return {(each.json_path.removeprefix(at), each.message, each.allowed) for each in error.problems}
+
+    def from_file() -> EvalCase:
+        keys = {"id": "a", "turns": [turn], "evaluators": [{"name": "has", "type": "contains", "value": "x"}]}
+        (case,) = load(tmp_path, {"evalcases": [keys]}).cases
+        assert isinstance(case, EvalCase)
+        return case
+
+    assert outcome_of(lambda: EvalCase("a", turns=[turn]), "$.") == outcome_of(from_file, "$.evalcases[0].")
 
 
 def test_no_field_of_a_suite_is_lost_in_an_eval_file(tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 """Configurations of criteria-based evaluation: problems are reported first, unused parts need not be valid."""
 
 import asyncio
+import json
+import math
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,9 @@ from agentv import (
     TargetConfig,
     run_evaluation_sync,
 )
+from agentv.loading.criteria.run_configs import OPTIONS, RunConfigModel
+from agentv.loading.models.file_model import file_fields, key_of
+from agentv.types.structs import StructField
 
 POLITE, SHORT = EvaluationCriteria("polite"), EvaluationCriteria("short")
 PLEASE = {"type": "contains", "value": "please", "criterion": "polite"}
@@ -59,7 +65,7 @@ def test_empty_or_unknown_selection_is_rejected() -> None:
         match=r"\$.only\[1\]  'contians' is not the name or type of an evaluator in this configuration; known: ",
     ):
         judged([PLEASE, {**PLEASE, "criterion": "short"}], only=["polite", "contians"])
-    with pytest.raises(ConfigError, match="`only` is empty"):
+    with pytest.raises(ConfigError, match=r"\$\.only  must not be empty"):
         judged([PLEASE], only=[])
 
 
@@ -86,7 +92,39 @@ def test_invalid_values_are_reported_all_at_once() -> None:
             gates="mean > 1",
         )
     for name in ("criteria", "metadata", "evaluator_concurrency", "evaluator_timeout_s", "error_policy", "gates"):
-        assert f"`{name}` must be" in str(caught.value)
+        assert f"  $.{name}" in str(caught.value)
+
+
+def test_a_configuration_has_the_same_fields_in_files_and_from_python() -> None:
+    in_files = {each.name for each in file_fields(RunConfigModel)}
+    assert set(EvaluationRunConfig.__struct_fields__) - in_files == {"targets", "base_dir"}
+    assert in_files <= set(EvaluationRunConfig.__struct_fields__)
+
+
+@pytest.mark.parametrize("value", [-1, 0, 1.5, True, "x", [], [""], [1], {}, {"a": 1}, float("inf")], ids=repr)
+@pytest.mark.parametrize("option", [each for each in file_fields(RunConfigModel) if each.name in OPTIONS])
+def test_a_value_of_an_option_is_valid_or_refused_at_every_door(
+    option: StructField, value: object, tmp_path: Path
+) -> None:
+    key = key_of(option)
+    path = tmp_path / "score.json"
+    path.write_text(json.dumps({"evaluators": [PLEASE], key: value}))
+    doors: list[Callable[[], EvaluationRunConfig]] = [
+        lambda: EvaluationRunConfig.load(path),
+        lambda: EvaluationRunConfig.from_dict({"evaluators": [PLEASE], key: value}),
+        lambda: EvaluationRunConfig(evaluators=[PLEASE], **{option.name: value}),  # type: ignore[arg-type]
+    ]
+
+    def outcome_of(door: Callable[[], EvaluationRunConfig]) -> object:
+        try:
+            return getattr(door(), option.name)
+        except EvalFileError as error:
+            return [(each.json_path, each.message) for each in error.problems]
+
+    if isinstance(value, float) and math.isinf(value):
+        doors = doors[1:]  # JSON has no infinity
+    outcomes = [outcome_of(door) for door in doors]
+    assert all(outcome == outcomes[0] for outcome in outcomes), outcomes
 
 
 def test_a_key_written_in_two_spellings_is_refused() -> None:

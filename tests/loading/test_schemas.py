@@ -1,6 +1,7 @@
 """JSON Schemas accept exactly what loading accepts."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ from agentv.loading.schemas import KINDS, json_schema
 from agentv.loading.suites.suites import load_suite
 from agentv.registry import Specs
 from agentv.storage.records.encode import export_record
+from agentv.types.cases import RubricItem
 from agentv.types.errors import UnknownNameError
 from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import compact_json
 from agentv.types.records.result import EXPORT_KEYS
+from agentv.types.scales import EvaluationCriteria
 
 _HERE = Path(__file__).parent
 _EXAMPLES = _HERE.parents[1] / "examples"
@@ -162,6 +166,26 @@ def test_a_provider_or_evaluator_of_a_plug_in_is_valid_whatever_its_keys() -> No
     TARGETS.validate({"targets": [{"name": "a", "provider": "ours", "anything": 1}]})
     evaluators = [{"name": "a", "type": "ours", "anything": 1}]
     EVAL.validate({"execution": {"evaluators": evaluators}, "evalcases": "*.yaml"})
+
+
+@pytest.mark.parametrize("kind", ["eval", "evaluation"])
+def test_a_value_class_is_described_once(kind: str) -> None:
+    schema = json_schema(kind, SPECS)
+    for value_class in (RubricItem, EvaluationCriteria, Message, ToolCall):
+        found = [part for part in objects_in(schema) if part.get("description") == value_class.__doc__]
+        assert len(found) <= 1, value_class
+        assert found == [part for name, part in schema["$defs"].items() if name == value_class.__name__]
+    references = {part["$ref"].removeprefix("#/$defs/") for part in objects_in(schema) if "$ref" in part}
+    assert references <= schema["$defs"].keys()
+
+
+def objects_in(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object in a schema."""
+    if isinstance(schema, dict):
+        yield schema
+    if isinstance(schema, dict | list):
+        for inner in schema.values() if isinstance(schema, dict) else schema:
+            yield from objects_in(inner)
 
 
 def test_settings_are_described() -> None:

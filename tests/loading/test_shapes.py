@@ -20,19 +20,20 @@ from agentv.engine.plugins.loading import load_specs
 from agentv.loading.criteria.run_configs import RunConfigModel
 from agentv.loading.files.documents import Document
 from agentv.loading.models.core_schema import reader_of
-from agentv.loading.models.eval_files import CaseModel, EvaluatorModel, MessageModel, SuiteModel
-from agentv.loading.models.file_model import SpellingNotes, has_members, key_of, names_of
+from agentv.loading.models.eval_files import CaseModel, EvaluatorModel, SuiteModel
+from agentv.loading.models.file_model import SpellingNotes, file_fields, has_members, key_of, names_of
 from agentv.loading.models.reader import Reader
 from agentv.loading.models.targets_files import RetryModel, TargetModel
 from agentv.loading.project import ProjectModel
 from agentv.loading.schemas import describe, rewritten
 from agentv.types.errors import PluginError
 from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message
 from agentv.types.problems import Problem
-from agentv.types.structs import has_fields, struct_fields
+from agentv.types.structs import has_fields
 
 MODELS: tuple[type, ...] = (
-    *(SuiteModel, CaseModel, MessageModel, EvaluatorModel),
+    *(SuiteModel, CaseModel, Message, EvaluatorModel),
     *(TargetModel, RetryModel, ProjectModel, RunConfigModel),
 )
 VALUES = 300
@@ -82,9 +83,9 @@ def fitting(hint: Any, chance: random.Random) -> JsonValue:
 def fitting_object(kind: type, chance: random.Random) -> dict[str, JsonValue]:
     spellings = names_of(kind).spellings
     made: dict[str, JsonValue] = {}
-    for each in struct_fields(kind):
+    for each in file_fields(kind):
         if each.is_required or chance.random() < 0.2:
-            key = key_of(kind, each.name)
+            key = key_of(each)
             written = chance.choice([name for name, ours in spellings.items() if ours == key])
             others = each.extra.get("spellings", {})
             value = fitting(tuple[Any, ...] if has_members(each) else each.type, chance)

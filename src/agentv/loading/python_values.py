@@ -1,22 +1,21 @@
-"""Rubric items, criteria and evaluators given from Python, read by the descriptions that files are read with."""
+"""Rubric items, criteria, turns and evaluators given from Python, read by the descriptions that files are read with."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from msgspec import Struct, structs
-
-from agentv.loading.files.documents import Document
-from agentv.loading.models.eval_files import EvaluatorModel, RubricItems
-from agentv.loading.models.file_model import FileModel
+from agentv.loading.files.documents import Document, JsonPath
+from agentv.loading.models.eval_files import EvaluatorModel, RubricItems, TurnModel
+from agentv.loading.models.file_model import FileModel, as_written
 from agentv.loading.models.reader import Reader, raise_errors
-from agentv.loading.suites.cases import read_rubrics
+from agentv.loading.suites.cases import make_turn, read_rubrics
 from agentv.loading.suites.criteria import NamedCriteria, read_criteria, read_defined_criterion
 from agentv.loading.suites.evaluators import check_common_keys
-from agentv.types.cases import EvaluatorConfig
+from agentv.types.cases import CaseTurn, EvaluatorConfig
 from agentv.types.json_value import JsonValue
+from agentv.types.messages import Message
 from agentv.types.problems import Problem
 from agentv.types.readers import ListName
-from agentv.types.scales import LABELS, EvaluationCriteria
+from agentv.types.scales import EvaluationCriteria
 
 
 class _RubricsModel(FileModel, frozen=True, kw_only=True):
@@ -24,7 +23,7 @@ class _RubricsModel(FileModel, frozen=True, kw_only=True):
 
 
 def read_list(name: ListName, given: Sequence[object], *, where: str) -> tuple[Any, ...]:
-    """Return the objects in a list of rubric items or criteria: objects, dicts, or texts where files have texts.
+    """Return the objects in a list of rubric items, criteria or turns: objects, dicts, or texts where files have texts.
 
     Raises EvalFileError with all their problems, at paths in `where`.
     """
@@ -36,15 +35,28 @@ def read_list(name: ListName, given: Sequence[object], *, where: str) -> tuple[A
         raise_errors(where, problems)
         return found
     reader = _reader_of_list(name, given, where)
-    model = reader.read(_RubricsModel)
-    found = () if model is None else read_rubrics(reader, (name,), model.rubrics)
+    if name == "turns":
+        found = tuple(_read_turn(reader, (name, index), each) for index, each in enumerate(given))
+    else:
+        model = reader.read(_RubricsModel)
+        found = () if model is None else read_rubrics(reader, (name,), model.rubrics)
     raise_errors(where, reader.problems)
     return found
 
 
+def _read_turn(reader: Reader, at: JsonPath, given: object) -> CaseTurn | None:
+    """Return a turn given as CaseTurn, as the user's text, or as a dict with the keys of eval files."""
+    if isinstance(given, CaseTurn):
+        return given
+    if isinstance(given, str):
+        return CaseTurn(Message("user", given))
+    model = reader.read(TurnModel, at)
+    return None if model is None else make_turn(reader, at, model, None, None)
+
+
 def read_criterion(given: object, *, where: str) -> EvaluationCriteria:
     """Return the criterion in a dict. Raises EvalFileError with all its problems."""
-    reader = Reader(Document(where, _as_json(given)))
+    reader = Reader(Document(where, cast(JsonValue, given)))
     found = tuple(read_defined_criterion(reader, ()))
     raise_errors(where, reader.problems)
     return found[0]
@@ -59,26 +71,13 @@ def read_listed_criteria(
 
 
 def _reader_of_list(name: str, given: Sequence[object], where: str) -> Reader:
-    return Reader(Document(where, {name: [_as_json(each) for each in given]}))
+    return Reader(Document(where, {name: cast(JsonValue, given)}))
 
 
 def evaluator_problems(config: EvaluatorConfig) -> Iterator[Problem]:
     """Yield the problems of an evaluator's common fields; its settings are read with `read_settings`."""
-    fields = structs.asdict(config)
-    fields["timeout_seconds"] = fields["timeout_s"]
-    common = {name: cast(JsonValue, fields[name]) for name in EvaluatorModel.names().canonical if name in fields}
-    reader = Reader(Document(f"evaluator {config.name!r}", common))
+    reader = Reader(Document(f"evaluator {config.name!r}", cast(JsonValue, as_written(config, EvaluatorConfig))))
     model = reader.read(EvaluatorModel)
     if model is not None:
         check_common_keys(reader, (), model)
     yield from reader.problems
-
-
-def _as_json(given: object) -> JsonValue:
-    """Return an object as a dict of its fields, as a file would have it; anything else unchanged."""
-    if not isinstance(given, Struct):
-        return cast(JsonValue, given)
-    fields = structs.asdict(given)
-    if isinstance(given, EvaluationCriteria) and given.scale == LABELS:
-        fields["scale"] = fields.pop("labels")
-    return fields

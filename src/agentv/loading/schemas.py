@@ -18,14 +18,14 @@ from agentv.loading.models.eval_files import (
     PromptModel,
     SuiteModel,
 )
-from agentv.loading.models.file_model import DefinedAs, FileModel, Names
+from agentv.loading.models.file_model import DefinedAs, Names, file_fields, has_members, is_shared
 from agentv.loading.models.targets_files import TargetModel, TargetsFileModel, UseTargetModel
 from agentv.loading.project import ProjectModel
 from agentv.registry import EvaluatorSpec, ProviderSpec, Registry, S, Specs
 from agentv.types.errors import PluginError, UnknownNameError
 from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
 from agentv.types.scales import EvaluationCriteria
-from agentv.types.structs import StructField, struct_fields
+from agentv.types.structs import StructField, has_fields
 
 Schema: TypeAlias = dict[str, Any]
 """A JSON Schema, or a part of one: JSON whose shape is the standard's, not ours."""
@@ -145,14 +145,16 @@ def _annotations_of(field: StructField) -> Schema:
     return {**annotations, "deprecated": True} if "deprecated" in field.extra else annotations
 
 
-def models_in(hint: Any) -> Iterator[type[FileModel]]:
-    """Yield the models in a type, and the models in their fields."""
-    if isinstance(hint, type) and issubclass(hint, FileModel):
-        yield hint
-        for field in struct_fields(hint):
-            yield from models_in(field.type)
+def shared_in(hint: Any) -> Iterator[type]:
+    """Yield the classes in a type that have definitions of their own, and those in their fields."""
+    if isinstance(hint, type) and has_fields(hint):
+        if is_shared(hint):
+            yield hint
+        for field in file_fields(hint):
+            if not has_members(field):
+                yield from shared_in(field.extra.get("written", field.type))
     for inner in get_args(hint):
-        yield from models_in(inner)
+        yield from shared_in(inner)
 
 
 def _result_schema() -> Schema:
@@ -198,15 +200,14 @@ class _Definitions:
     def __init__(self) -> None:
         self.schemas: dict[str, Schema] = {}
 
-    def add(self, model: type[FileModel]) -> Schema:
-        """Return a model's own schema; those that it refers to are collected."""
-        whole, *parts = ((each.__name__, describe(each)) for each in models_in(model))
-        self.schemas.update(parts)
-        return whole[1]
+    def add(self, kind: type) -> Schema:
+        """Return the schema of a class; those that it refers to are collected."""
+        self.schemas |= {each.__name__: describe(each) for each in shared_in(kind) if each is not kind}
+        return describe(kind)
 
     def add_settings(self, settings: type, prefix: str) -> Schema:
         """Return the schema of a settings class; those that it refers to are collected under a prefix."""
-        schema = describe(settings)
+        schema = self.add(settings)
         parts = schema.pop("$defs", {})
         renamed = {f"#/$defs/{name}": f"#/$defs/{prefix}{name}" for name in parts}
 
@@ -260,9 +261,10 @@ def _evaluator_schemas(
     definitions: _Definitions, registry: Registry[EvaluatorSpec], common: Schema, *, nesting_key: str | None = None
 ) -> dict[str, Schema]:
     """Return the definitions that eval files and configurations share: evaluators and criteria, or their names."""
-    criterion = describe(EvaluationCriteria)
+    reference = f"#/$defs/{EvaluationCriteria.__name__}"
+    definitions.schemas[EvaluationCriteria.__name__] = definitions.add(EvaluationCriteria)
     schemas: dict[str, Schema] = {
-        "Criteria": {"type": "array", "items": {"anyOf": [{"type": "string"}, criterion]}},
+        "Criteria": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": reference}]}},
         "Evaluators": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Evaluator"}]}},
     }
     known = {"enum": list(registry.names())}

@@ -11,6 +11,7 @@ Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 CountFromZero: TypeAlias = Annotated[int, Meta(ge=0)]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0)]
+Milliseconds: TypeAlias = Annotated[float, Meta(ge=0)]
 Dollars: TypeAlias = Annotated[float, Meta(gt=0)]
 FiniteDollars: TypeAlias = Annotated[float, Meta(gt=0, le=sys.float_info.max)]  # `lt` takes no infinity
 Weight: TypeAlias = Annotated[float, Meta(ge=0)]

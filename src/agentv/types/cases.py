@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
-from agentv.types.bounds import Name, Share, Weight
-from agentv.types.fields import Fields, Problems
+from agentv.types.bounds import Count, Name, Seconds, Share, Weight
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem
@@ -56,29 +55,34 @@ Unmet: TypeAlias = Literal["fail", "zero"]
 """The effect of an unmet `required` on the case: the verdict `fail`, or also the score 0."""
 
 
+_NOT_IN_FILES = Meta(extra={"not_in_files": True})
+
+
 class EvaluatorConfig(Struct, frozen=True):
-    """The configuration of one evaluator: the common keys as fields, its own keys in `settings`, as written.
+    """The configuration of one evaluator: the keys that all evaluators have as fields, its own in `settings`."""
 
-    `type` is the canonical type name. `weight` is finite and >= 0. `required` is False, True (the verdict must be
-    `pass`) or a number (the minimum score); `unmet` is the effect on the case if it is not met. For a conversation,
-    `window` (at least 1) selects the last turns; `per_turn` judges each turn separately, and `aggregate` combines their
-    scores. Relative paths in `settings` are relative to `base_dir`.
-    """
-
-    name: str
-    type: str
-    settings: Mapping[str, JsonValue] = field(default_factory=dict)
-    weight: float = 1.0
-    required: bool | float = False
+    name: Name
+    type: Annotated[Name, Meta(extra={"defined_as": "EvaluatorType"})]
+    """The name of the type, not one of its aliases."""
+    settings: Annotated[Mapping[str, JsonValue], _NOT_IN_FILES] = field(default_factory=dict)
+    """The evaluator's own keys, as written."""
+    weight: Weight = 1.0
+    required: Annotated[bool | Share, Meta(extra={"aliases": ("is_required",)})] = False
+    """True: the verdict must be `pass`. A number is the minimum score."""
     negate: bool = False
-    criterion: str | None = None
-    source: str = "response"
-    timeout_s: float | None = None
-    base_dir: str = "."
-    window: int | None = None
+    criterion: Annotated[Name | None, Meta(extra={"aliases": ("criterion_name",)})] = None
+    source: Annotated[Name, Meta(extra={"aliases": ("source_field", "source_text_field")})] = "response"
+    timeout_s: Annotated[Seconds | None, Meta(extra={"file_key": "timeout_seconds"})] = None
+    base_dir: Annotated[str, _NOT_IN_FILES] = "."
+    """The folder of relative paths in `settings`."""
+    window: Count | None = None
+    """The number of last turns of a conversation that are judged; None is all."""
     per_turn: bool = False
+    """True: each turn of a conversation is judged separately."""
     aggregate: TurnAggregate = "mean"
+    """How the scores of turns that are judged separately are combined."""
     unmet: Unmet = "fail"
+    """The effect on the case if what is `required` is not met."""
 
 
 class EvaluatorObject(Protocol):
@@ -94,10 +98,11 @@ EvaluatorLike: TypeAlias = EvaluatorConfig | EvaluatorObject
 
 
 class Location(Struct, frozen=True, gc=False):
-    """A position in a file; `line` counts from 1, 0 for an object from Python."""
+    """A position in a file."""
 
     path: str
     line: int = 0
+    """Counts from 1; 0 for an object from Python."""
 
 
 _SEQUENCE_FIELDS = ("input_messages", "expected_messages", "rubrics", "criteria", "turns", "tags", "evaluators")
@@ -112,40 +117,40 @@ _ROLES: dict[str, Role] = {"input_messages": "user", "expected_messages": "assis
 class CaseTurn(Struct, frozen=True):
     """One turn of a conversation with the target: the user's message, and the expectations of a good answer.
 
-    `input` is the user's message, `expected_messages` the reference answer. Without `evaluators` and `rubrics`, the
-    default judge compares the answer with `expected_messages` or `expected_outcome`; if these are empty too, the turn
-    is not judged and has no score.
+    Without `evaluators` and `rubrics`, the default judge compares the answer with `expected_messages` or
+    `expected_outcome`; if these are empty too, the turn is not judged and has no score.
     """
 
     input: Message
+    """The user's message."""
     expected_messages: tuple[Message, ...] = ()
+    """The reference answer."""
     expected_outcome: str = ""
     rubrics: tuple[RubricItem, ...] = ()
     evaluators: tuple[EvaluatorLike, ...] = ()
 
 
 class TurnRules(Struct, frozen=True):
-    """How a conversation is held and scored.
-
-    `aggregate` combines the scores of the turns. With `on_failure="stop"`, a turn that does not pass ends the
-    conversation, and the remaining turns score 0. `window` (at least 1) is the number of last turns that the target
-    gets, including the new one; None: all of them.
-    """
+    """How a conversation is held and scored."""
 
     aggregate: ConversationAggregate = "mean"
+    """How the scores of the turns are combined."""
     on_failure: OnTurnFailure = "continue"
-    window: int | None = None
+    """With "stop", a turn that does not pass ends the conversation, and the remaining turns score 0."""
+    window: Count | None = None
+    """The number of last turns that the target gets, including the new one; None is all of them."""
 
 
 _ITEM_TYPES = frozenset({Message, RubricItem, EvaluationCriteria, CaseTurn})
 
 
 class PromptMessages(Struct, frozen=True):
-    """The messages of a case with one of the suite's prompts; `skip` is the reason why the prompt is not sent."""
+    """The messages of a case with one of the suite's prompts."""
 
     id: str
     messages: tuple[Message, ...]
     skip: str | None = None
+    """The reason why the prompt is not sent."""
 
 
 class CaseKeywords(TypedDict, total=False):
@@ -179,15 +184,9 @@ class CaseKeywords(TypedDict, total=False):
 class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     """One input for a target, with the expectations of a good answer.
 
-    A string as `input_messages` is one user message, a string as `expected_messages` one assistant message.
-    `evaluators` None means the evaluators of the suite, or the default judge if the suite has none. `timeout_s` is the
-    deadline of all attempts together, None for that of the suite. `targets` answer this case instead of the suite's.
-    `prompt_ids` selects from the suite's prompts; empty means all. `prompts` are the case's messages with each of these
-    prompts; `with_prompts` makes a case of each, with the prompt's id in `prompt`. The cases in `depends_on` run before
-    this case; `on_dependency_failure` is what to do if one has an error. With `turns`, the case is a conversation: each
-    turn is sent after `input_messages`, the earlier turns and the target's answers to them, and `evaluators` judge the
-    whole conversation. `skip` is the reason why the case is not run, and `incomplete` the reason why its evaluators do
-    not check all that they should: a result that would pass is then `skipped`.
+    A string as `input_messages` is one user message, a string as `expected_messages` one assistant message. With
+    `turns`, the case is a conversation: each turn is sent after `input_messages`, the earlier turns and the target's
+    answers to them, and `evaluators` judge the whole conversation.
     """
 
     id: str
@@ -199,6 +198,7 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     metadata: JsonObject = field(default_factory=dict)
     rubrics: tuple[RubricItem, ...] = ()
     evaluators: tuple[EvaluatorLike, ...] | None = None
+    """None means the evaluators of the suite, or the default judge if the suite has none."""
     evaluator: str | None = None
     grader: str | None = None
     criteria: tuple[EvaluationCriteria, ...] = ()
@@ -206,17 +206,26 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     workspace: JsonObject | None = None
     location: Location | None = None
     timeout_s: float | None = None
+    """The deadline of all attempts together; None for that of the suite."""
     pass_score: float | None = None
     targets: tuple[str, ...] = ()
+    """The targets that answer this case instead of the suite's."""
     prompt_ids: tuple[str, ...] = ()
+    """The ids of the suite's prompts that the case is sent with; empty means all."""
     prompt: str | None = None
+    """The id of the prompt in a case that `with_prompts` returned."""
     prompts: tuple[PromptMessages, ...] = ()
+    """The case's messages with each of these prompts."""
     depends_on: tuple[str, ...] = ()
+    """The ids of the cases that run before this one."""
     on_dependency_failure: OnDependencyFailure = "skip"
+    """What to do if a case of `depends_on` has an error."""
     turns: tuple[CaseTurn, ...] = ()
     turn_rules: TurnRules = TurnRules()
     skip: str | None = None
+    """The reason why the case is not run."""
     incomplete: str | None = None
+    """The reason why its evaluators do not check all that they should; a result that would pass is then `skipped`."""
 
     if TYPE_CHECKING:
 
@@ -270,43 +279,12 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
                 force_setattr(self, name, tuple(given) if has_values else _READERS.get(name, tuple)(given))
 
 
-def _read_turns(given: Sequence[object]) -> tuple[CaseTurn, ...]:
-    return tuple(_read_turn(each, f"turns[{index}]") for index, each in enumerate(given))
-
-
-def _read_turn(given: object, at: str) -> CaseTurn:
-    """Return a turn given as CaseTurn, as the user's text, or as a dict with the keys of eval files."""
-    if isinstance(given, CaseTurn):
-        return given
-    if isinstance(given, str):
-        return CaseTurn(Message("user", given))
-    problems = Problems("CaseTurn")
-    fields = Fields(given, problems, at)
-    user_input, expected = fields.value("input"), fields.value("expected", "expected_output")
-    rubrics, evaluators = fields.value("rubrics"), fields.value("evaluators")
-    if user_input is None:
-        problems.add(at, "the key 'input' is missing")
-    expected_messages: tuple[Message, ...] = ()
-    if expected is not None:
-        expected_messages = read_messages([{"role": "assistant", "content": expected}], f"{at}.expected")
-    turn = CaseTurn(
-        input=read_messages([{"role": "user", "content": user_input or ""}], f"{at}.input")[0],
-        expected_messages=expected_messages,
-        expected_outcome=fields.text("expected_outcome") or "",
-        rubrics=read_list("rubrics", rubrics, where=at) if isinstance(rubrics, list | tuple) else (),
-        evaluators=cast(tuple[EvaluatorLike, ...], tuple(evaluators)) if isinstance(evaluators, list | tuple) else (),
-    )
-    fields.check_unknown_keys()
-    problems.raise_any()
-    return turn
-
-
 _READERS: Mapping[str, Callable[[Sequence[object]], tuple[object, ...]]] = {
     "input_messages": partial(read_messages, at="input_messages"),
     "expected_messages": partial(read_messages, at="expected_messages"),
     "criteria": partial(read_list, "criteria", where="EvalCase"),
     "rubrics": partial(read_list, "rubrics", where="EvalCase"),
-    "turns": _read_turns,
+    "turns": partial(read_list, "turns", where="EvalCase"),
 }
 
 
@@ -374,29 +352,25 @@ DEFAULT_GUIDELINE_PATTERNS = ("**/*.instructions.md", "**/instructions/**", "**/
 
 
 class EvalSuite(Struct, frozen=True):
-    """One eval file. `path` names it (relative to the repository root with `/`), `dataset` labels it.
-
-    `evaluators` and `evaluator` apply to cases without their own. `prices` maps model globs to dollars per million
-    tokens. `sha256` is of the file's bytes. `warnings` are problems that do not stop a run. The verdict of a case is
-    `pass` from `pass_score` on, else `fail`; with `pass_score` None it is that of `verdict_of`. `budget_usd` limits a
-    run without `--budget-usd`. `about` describes the file (author, version). `dialect` describes another program's
-    format, "" for our own. Each of `targets` (without `targets`: `target`) answers every case that names no targets of
-    its own. `judge` is the name of the target that judges the answers, instead of the `judge_target` of each target; a
-    judge that is defined inline has the name that `name_of_target` returns. `variables` are the names that `--var` may
-    set; `fills_placeholders` is True if `{{ name }}` in the file stands for a variable or a column: the file declares
-    variables or reads a dataset. `prompts` are the ids of its prompts; each case is run with each. `files` are the
-    other files that the suite consists of: its side file, datasets, code of datasets, and prompts.
-    """
+    """One eval file."""
 
     path: str
+    """Its name, relative to the repository root with `/`."""
     cases: CaseSource
     dataset: str = ""
+    """The label of the suite in results."""
     description: str | None = None
     tags: tuple[str, ...] = ()
     target: str | None = None
     targets: tuple[str, ...] = ()
+    """Each of them (without `targets`: `target`) answers every case that names no targets of its own."""
     judge: str | None = None
+    """The target that judges the answers, instead of the `judge_target` of each target.
+
+    A judge that is defined inline has the name that `name_of_target` returns.
+    """
     evaluators: tuple[EvaluatorLike, ...] | None = None
+    """`evaluators` and `evaluator` apply to cases without their own."""
     evaluator: str | None = None
     criteria: tuple[EvaluationCriteria, ...] = ()
     workers: int | None = None
@@ -406,22 +380,33 @@ class EvalSuite(Struct, frozen=True):
     workspace: JsonObject | None = None
     gates: tuple[str, ...] = ()
     pass_score: float | None = None
+    """The verdict of a case is `pass` from this score on, else `fail`; with None it is that of `verdict_of`."""
     budget_usd: float | None = None
+    """The limit of a run without `--budget-usd`."""
     about: JsonObject = field(default_factory=dict)
+    """What the file says about itself: author, version."""
     dialect: str = ""
+    """The format of another program; "" for our own."""
     base_dir: str = "."
     repository_root: str = "."
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
+    """Dollars per million tokens, by patterns of model names."""
     redact: tuple[str, ...] = ()
     sha256: str = ""
+    """That of the file's bytes."""
     warnings: tuple[Problem, ...] = ()
+    """Problems that do not stop a run."""
     variables: tuple[str, ...] = ()
+    """The names that `--var` may set."""
     fills_placeholders: bool = False
+    """True if `{{ name }}` stands for a variable or a column: the file declares variables or reads a dataset."""
     prompts: tuple[str, ...] = ()
+    """The ids of its prompts; each case is run with each."""
     confirm_reruns: int = DEFAULT_CONFIRM_RERUNS
     cluster: str | None = None
     inline_targets: tuple[TargetConfig, ...] = ()
     files: tuple[str, ...] = ()
+    """The other files that the suite consists of: its side file, datasets, code of datasets, and prompts."""
     guideline_patterns: tuple[str, ...] = DEFAULT_GUIDELINE_PATTERNS
     """The patterns of attached files that are instructions for the agent instead of a part of the question."""
 

@@ -1,24 +1,38 @@
 """The input of the criteria API: an existing answer and its context."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast, overload
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Self,
+    TypeAlias,
+    TypedDict,
+    Union,
+    Unpack,
+    get_args,
+    get_origin,
+    overload,
+)
 
-from msgspec import Struct, field, structs
+from msgspec import NODEFAULT, Meta, Struct, field, structs
 from msgspec.structs import force_setattr
 
 from agentv.types.errors import EvalFileError, MessageError
 from agentv.types.fields import Fields, Problems
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, camel_case
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, message_to_json, messages_to_json
 from agentv.types.moments import read_moment
 from agentv.types.readers import read_answer_object, read_list, read_message, read_usage
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.stored import MAX_DURATION_MS
-from agentv.types.structs import CamelKeywords
+from agentv.types.structs import CamelKeywords, struct_fields
 from agentv.types.usage import MAX_COST_USD, MAX_TOKENS, NO_COST, Usage, known_usage, read_cost, read_count
 
 _FOREIGN_NAMES = {
@@ -90,39 +104,41 @@ class _InputFields(Struct, frozen=True):
     """The fields of an input that may be given by position."""
 
     response: str | Message
+    """The answer: its text, or a message with content parts and tool calls."""
     prompt: str | None = None
     criteria: tuple[EvaluationCriteria, ...] = ()
     context: JsonObject = field(default_factory=dict)
     ground_truth: JsonValue = None
+    """A reference answer, or any JSON."""
     agent_config: JsonObject | None = None
     message_history: tuple[Message, ...] = ()
+    """The conversation that led to the answer; it may include the answer as its last message."""
     timestamp: datetime | None = None
+    """The time of the answer, always with a time zone; a number is read as milliseconds since 1970."""
     session_id: str | None = None
+    """Answers of one session are not independent: they form one cluster in every interval."""
     agent_id: str | None = None
     metadata: JsonObject = field(default_factory=dict)
+    """Results can be grouped by any of its keys."""
     id: str | None = None
+    """The id of the case: answers with the same id, in one file or several, are answers to the same question."""
 
 
 class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputMeta):
     """One answer with its context (the PRD's EvaluationInput).
 
-    `response` is the answer: its text, or a message with content parts and tool calls. `ground_truth` is a reference
-    answer, or any JSON. `message_history` is the conversation that led to the answer; it may include the answer as its
-    last message. Messages, criteria and usage may be dicts, as `from_dict` reads them. `timestamp` is the time of the
-    answer, always with a time zone; a number is read as milliseconds since 1970. Answers of one `session_id` are not
-    independent: they form one cluster in every interval.
-
-    `id` is the id of the case: answers with the same id, in one file or several, are answers to the same question.
-    `target` and `model` name what answered; `duration_ms`, `usage` and `cost_usd` are those of the answer. All are None
-    if not known. Results can be grouped by `tags` and by any key of `metadata`.
+    Messages, criteria and usage may be dicts, as `from_dict` reads them. Fields that are not known are None.
     """
 
     target: str | None = None
+    """`target` and `model` are the names of what answered."""
     model: str | None = None
-    duration_ms: float | None = None
+    duration_ms: Annotated[float, Meta(le=MAX_DURATION_MS)] | None = None
+    """`duration_ms`, `usage` and `cost_usd` are those of the answer."""
     usage: Usage | None = None
-    cost_usd: float | None = None
+    cost_usd: Annotated[float, Meta(le=MAX_COST_USD)] | None = None
     tags: tuple[str, ...] = ()
+    """Results can be grouped by them."""
 
     if TYPE_CHECKING:
 
@@ -145,19 +161,19 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputM
         def __init__(self, response: Any, *arguments: Any, **keywords: Any) -> None: ...
 
     def __post_init__(self) -> None:
-        """Convert sequences to tuples, dicts to values, and the timestamp as `moment_of` does.
+        """Read each value by the reader of its field, which converts lists, dicts and times.
 
-        Raises EvalFileError with every field of the wrong type.
+        Raises EvalFileError with every problem.
         """
         problems = Problems(type(self).__name__)
-        _convert(self, problems)
-        _check_types(self, problems)
-        moment: object = self.timestamp
-        if moment is not None:
-            try:
-                force_setattr(self, "timestamp", moment_of(moment))
-            except ValueError as error:
-                problems.add("$.timestamp", str(error))
+        for name, at, default, read in _readers():
+            given = getattr(self, name)
+            if given is default:
+                continue
+            # Null is absent; a list or an object is then empty.
+            found = type(default)() if given is None and default is not NODEFAULT else read(given, at, problems)
+            if found is not given:
+                force_setattr(self, name, found)
         if problems.found:
             problems.raise_any()
 
@@ -181,144 +197,172 @@ class EvaluationInput(_InputFields, frozen=True, kw_only=True, metaclass=_InputM
     def read(cls, raw: object, problems: Problems, at: str) -> Self:
         """Read an input at a path inside another object, recording its problems."""
         fields = Fields(raw, problems, at)
-        written = fields.value("response")
-        answer = None if written is None else _response(written, problems, f"{at}.response")
-        if written is None:
-            problems.add(at, "the answer, `response`, is missing")
-        given = cls(
-            response="" if answer is None else answer,
-            criteria=_criteria([item for _, item in fields.items("criteria")], problems, at),
-            prompt=fields.text("prompt"),
-            context=fields.mapping("context") or {},
-            ground_truth=fields.value("ground_truth"),
-            agent_config=fields.mapping("agent_config"),
-            message_history=tuple(_messages(fields.items("message_history"), problems)),
-            timestamp=fields.read("timestamp", moment_of),
-            session_id=fields.text("session_id"),
-            agent_id=fields.text("agent_id"),
-            metadata=fields.mapping("metadata") or {},
-            id=fields.text("id"),
-            target=fields.text("target"),
-            model=fields.text("model"),
-            duration_ms=fields.number("duration_ms"),
-            usage=fields.read("usage", _usage),
-            cost_usd=fields.number("cost_usd"),
-            tags=fields.read("tags", _tags) or (),
-        )
+        given: dict[str, Any] = {name: fields.value(name) for name in cls.__struct_fields__}
         fields.check_unknown_keys(other_names=_FOREIGN_NAMES)
-        return given
+        if given["response"] is None:
+            given["response"] = ""
+            problems.add(at, "the answer, `response`, is missing")
+        if problems.ignores_unknown:
+            given["criteria"] = _known_fields_of_criteria(given["criteria"])
+        try:
+            return cls(**given)
+        except EvalFileError as error:
+            problems.include(error, at)
+            return cls("")
 
     def to_dict(self) -> dict[str, JsonValue]:
-        """Return the input as JSON with camelCase keys; fields without a value are left out."""
-        known: dict[str, JsonValue] = {
-            "prompt": self.prompt,
-            "response": self.response if isinstance(self.response, str) else message_to_json(self.response),
-            "context": self.context or None,
-            "groundTruth": self.ground_truth,
-            "criteria": [criterion.to_dict() for criterion in self.criteria],
-            "agentConfig": self.agent_config,
-            "messageHistory": messages_to_json(self.message_history) or None,
-            "timestamp": None if self.timestamp is None else milliseconds_of(self.timestamp),
-            "sessionId": self.session_id,
-            "agentId": self.agent_id,
-            "metadata": self.metadata or None,
-            "id": self.id,
-            "target": self.target,
-            "model": self.model,
-            "durationMs": self.duration_ms,
-            "usage": None if self.usage is None else structs.asdict(self.usage),
-            "costUsd": self.cost_usd,
-            "tags": list(self.tags) or None,
-        }
-        return {key: value for key, value in known.items() if value is not None}
+        """Return the input as JSON with camelCase keys; fields without a value are left out, but for `criteria`."""
+        known: dict[str, JsonValue] = {}
+        for name, default in _defaults_in_json_order().items():
+            value = getattr(self, name)
+            if value != default or name == "criteria":
+                to_json = _TO_JSON.get(name)
+                known[camel_case(name)] = value if to_json is None else to_json(value)
+        return known
 
 
-def _convert(given: EvaluationInput, problems: Problems) -> None:
-    """Convert lists to tuples, and messages and criteria written as dicts."""
-    if isinstance(given.response, Mapping):
-        force_setattr(given, "response", _response(given.response, problems, "$.response") or "")
-    tags: object = given.tags
-    if isinstance(tags, str):
-        force_setattr(given, "tags", (tags,))
-    usage: object = given.usage
-    if isinstance(usage, Mapping):
-        try:
-            force_setattr(given, "usage", _usage(usage))
-        except ValueError as error:
-            problems.add("$.usage", str(error))
-    for name in ("criteria", "message_history", "tags"):
-        value = getattr(given, name)
-        if isinstance(value, str | Mapping):
-            problems.add(f"$.{name}", f"must be a list, got {type(value).__name__}")
-            force_setattr(given, name, ())
-        elif not isinstance(value, tuple):
-            force_setattr(given, name, tuple(value or ()))
-    if any(isinstance(each, Mapping) for each in given.criteria):
-        force_setattr(given, "criteria", _criteria(given.criteria, problems, "$"))
-    if any(isinstance(each, Mapping) for each in given.message_history):
-        placed = ((f"$.message_history[{place}]", each) for place, each in enumerate(given.message_history))
-        force_setattr(given, "message_history", tuple(_messages(cast(Any, placed), problems)))
+_Read: TypeAlias = Callable[[Any, str, Problems], object]
+"""Return a given value as that of a field; `at` is its path. A problem is recorded."""
 
 
-def _criteria(given: Sequence[object], problems: Problems, at: str) -> tuple[EvaluationCriteria, ...]:
-    if problems.ignores_unknown:
-        known = EvaluationCriteria.__struct_fields__
-        given = [
-            {key: each[key] for key in known if key in each} if isinstance(each, Mapping) else each for each in given
-        ]
-    try:
-        return read_list("criteria", given, where=problems.what) if given else ()
-    except EvalFileError as error:
-        problems.include(error, at)
-        return ()
+@cache
+def _readers() -> tuple[tuple[str, str, object, _Read], ...]:
+    """Return the name, path, default and reader of each field but those that take any JSON."""
+    return tuple(
+        (each.name, f"$.{each.name}", each.default, _READERS.get(each.name) or _reader_of(each.type))
+        for each in struct_fields(EvaluationInput)
+        if each.type is not Any
+    )
 
 
-def _check_types(given: EvaluationInput, problems: Problems) -> None:
-    """Record a problem for every field of the wrong type."""
-    response: object = given.response
-    if not isinstance(response, str | Message):
-        problems.add("$.response", f"must be a string or a message, got {type(response).__name__}")
-    for name, kind in (("criteria", EvaluationCriteria), ("message_history", Message)):
-        for place, item in enumerate(getattr(given, name)):
-            if not isinstance(item, kind):
-                advice = f"{kind.__name__} objects, or dicts of their keys"
-                problems.add(f"$.{name}[{place}]", f"must not be a {type(item).__name__}", allowed=advice)
-    for name in ("context", "metadata", "agent_config"):
-        value = getattr(given, name)
-        if type(value) is not dict and not isinstance(value, Mapping | None):
-            problems.add(f"$.{name}", f"must be an object, got {type(value).__name__}")
-    for name in ("prompt", "session_id", "agent_id", "id", "target", "model"):
-        value = getattr(given, name)
-        if not isinstance(value, str | None):
-            problems.add(f"$.{name}", f"must be a string, got {type(value).__name__}")
-    _check_call_facts(given, problems)
+_UNIONS = (Union, UnionType)
 
 
-def _check_call_facts(given: EvaluationInput, problems: Problems) -> None:
-    for name, limit in (("duration_ms", MAX_DURATION_MS), ("cost_usd", MAX_COST_USD)):
-        value: object = getattr(given, name)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
-            problems.add(f"$.{name}", f"must be a number of at least 0, got {_short(value)}")
-        elif value > limit:
-            advice = "a duration in milliseconds, not a time" if name == "duration_ms" else "a cost in dollars"
-            problems.add(f"$.{name}", f"must be at most {limit:,.0f}, got {_short(value)}", allowed=advice)
-    usage: object = given.usage
-    if usage is not None and not isinstance(usage, Usage | Mapping):
-        problems.add("$.usage", f"must be a Usage, got {type(usage).__name__}")
-    elif isinstance(usage, Usage) and known_usage(usage) is None:
-        problems.add("$.usage", f"must have token counts from 0 to {MAX_TOKENS:,}")
-    tags: tuple[object, ...] = given.tags
-    for place, tag in enumerate(tags):
-        if not isinstance(tag, str):
-            problems.add(f"$.tags[{place}]", f"must be a string, got {type(tag).__name__}")
+def _reader_of(hint: Any) -> _Read:
+    """Return the reader of a text, an object, or a number from 0 to its bound."""
+    plain = next(each for each in get_args(hint) if each is not NoneType) if get_origin(hint) in _UNIONS else hint
+    if get_origin(plain) is Annotated:
+        _, bound = get_args(plain)
+        return partial(_amount, limit=bound.le)
+    return {str: _text, JsonObject: _object}[plain]
+
+
+def _text(given: object, at: str, problems: Problems) -> object:
+    if not isinstance(given, str):
+        problems.add(at, f"must be a string, got {type(given).__name__}")
+    return given
+
+
+def _object(given: object, at: str, problems: Problems) -> object:
+    if type(given) is not dict and not isinstance(given, Mapping):
+        problems.add(at, f"must be an object, got {type(given).__name__}")
+    return given
+
+
+def _amount(given: object, at: str, problems: Problems, *, limit: float) -> object:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < inf:
+        problems.add(at, f"must be a number of at least 0, got {_short(given)}")
+    elif given > limit:
+        advice = "a duration in milliseconds, not a time" if limit == MAX_DURATION_MS else "a cost in dollars"
+        problems.add(at, f"must be at most {limit:,.0f}, got {_short(given)}", allowed=advice)
+    return given
 
 
 def _short(value: object) -> str:
     """Return a value for a message; Python writes no integer of more than 4,300 digits."""
     is_long = isinstance(value, int) and abs(value) > MAX_TOKENS * MAX_TOKENS
     return "a longer number" if is_long else repr(value)
+
+
+def _items(given: object, at: str, problems: Problems) -> tuple[Any, ...]:
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        problems.add(at, f"must be a list, got {type(given).__name__}")
+        return ()
+    return given if isinstance(given, tuple) else tuple(given)
+
+
+def _response(given: object, at: str, problems: Problems) -> object:
+    if isinstance(given, str | Message):
+        return given
+    if not isinstance(given, Mapping):
+        problems.add(at, f"must be a string or a message, got {type(given).__name__}")
+        return ""
+    try:
+        return read_answer_object(given, at)
+    except MessageError as error:
+        problems.add(error.at, error.what, allowed=error.advice)
+        return ""
+
+
+def _criteria(given: object, at: str, problems: Problems) -> tuple[EvaluationCriteria, ...]:
+    items = _items(given, at, problems)
+    if all(isinstance(each, EvaluationCriteria) for each in items):
+        return items
+    try:
+        return read_list("criteria", items, where=problems.what)
+    except EvalFileError as error:
+        problems.include(error, "$")
+        return ()
+
+
+def _known_fields_of_criteria(given: JsonValue) -> JsonValue:
+    """Return criteria without keys of later versions."""
+    if not isinstance(given, list):
+        return given
+    known = EvaluationCriteria.__struct_fields__
+    return [{key: each[key] for key in known if key in each} if isinstance(each, Mapping) else each for each in given]
+
+
+def _messages(given: object, at: str, problems: Problems) -> tuple[Message, ...]:
+    items = _items(given, at, problems)
+    if all(isinstance(each, Message) for each in items):
+        return items
+    messages: list[Message] = []
+    for index, each in enumerate(items):
+        try:
+            messages += read_message(each, f"{at}[{index}]")
+        except MessageError as error:
+            problems.add(error.at, error.what, allowed=error.advice)
+    return tuple(messages)
+
+
+def _moment(given: object, at: str, problems: Problems) -> datetime | None:
+    try:
+        return moment_of(given)
+    except ValueError as error:
+        problems.add(at, str(error))
+        return None
+
+
+def _usage(given: object, at: str, problems: Problems) -> Usage | None:
+    usage = read_usage(given) if isinstance(given, Mapping) else given
+    if not isinstance(usage, Usage | None):
+        problems.add(at, f"must be a Usage, got {type(given).__name__}")
+    elif usage is None:
+        problems.add(at, "has no known token counts; write {input, output}")
+    elif known_usage(usage) is None:
+        problems.add(at, f"must have token counts from 0 to {MAX_TOKENS:,}")
+    else:
+        return usage
+    return None
+
+
+def _tags(given: object, at: str, problems: Problems) -> tuple[str, ...]:
+    tags = (given,) if isinstance(given, str) else _items(given, at, problems)
+    for place, tag in enumerate(tags):
+        _text(tag, f"{at}[{place}]", problems)
+    return tags
+
+
+_READERS: Mapping[str, _Read] = {
+    "response": _response,
+    "criteria": _criteria,
+    "message_history": _messages,
+    "timestamp": _moment,
+    "usage": _usage,
+    "tags": _tags,
+}
+"""The readers of fields that may be given in several forms; the others are read by their types."""
 
 
 def moment_of(value: object) -> datetime:
@@ -344,39 +388,24 @@ def milliseconds_of(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def _usage(value: JsonValue) -> Usage:
-    usage = read_usage(value)
-    if usage is None:
-        raise ValueError("has no known token counts; write {input, output}")
-    return usage
+@cache
+def _defaults_in_json_order() -> Mapping[str, object]:
+    """Return the default of each field, in the order in which stored judgements have them."""
+    defaults = {each.name: each.default for each in struct_fields(EvaluationInput)}
+    return {
+        name: defaults[name] for name in dict.fromkeys(("prompt", "response", "context", "ground_truth", *defaults))
+    }
 
 
-def _tags(value: JsonValue) -> tuple[str, ...]:
-    tags = (value,) if isinstance(value, str) else value
-    if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
-        raise ValueError("must be a list of strings")
-    return cast(tuple[str, ...], tuple(tags))
-
-
-def _response(value: JsonValue, problems: Problems, at: str) -> str | Message | None:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list | bool | int | float):
-        problems.add(at, f"must be a string or a message, got {type(value).__name__}")
-        return None
-    try:
-        return read_answer_object(value, at)
-    except MessageError as error:
-        problems.add(error.at, error.what, allowed=error.advice)
-        return None
-
-
-def _messages(items: Iterable[tuple[str, JsonValue]], problems: Problems) -> Iterator[Message]:
-    for at, item in items:
-        try:
-            yield from read_message(item, at)
-        except MessageError as error:
-            problems.add(error.at, error.what, allowed=error.advice)
+_TO_JSON: Mapping[str, Callable[[Any], JsonValue]] = {
+    "response": lambda response: response if isinstance(response, str) else message_to_json(response),
+    "criteria": lambda criteria: [criterion.to_dict() for criterion in criteria],
+    "message_history": messages_to_json,
+    "timestamp": milliseconds_of,
+    "usage": structs.asdict,
+    "tags": list,
+}
+"""How fields are written whose values are not JSON."""
 
 
 def input_messages(given: EvaluationInput) -> tuple[Message, ...]:

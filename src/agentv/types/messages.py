@@ -1,14 +1,17 @@
 """Messages, their parts, tool calls and traces: the inputs and outputs of targets."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from agentv.types.bounds import Milliseconds, Name
 from agentv.types.json_value import JsonObject, JsonValue
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
+ROLE_SPELLINGS: Mapping[str, Role] = {"developer": "system", "function": "tool", "data": "system"}
+"""The further roles that a message may have as written, by us or by another program."""
 
 
 class TextPart(Struct, frozen=True, gc=False):
@@ -18,16 +21,16 @@ class TextPart(Struct, frozen=True, gc=False):
 
 
 class FilePart(Struct, frozen=True, gc=False):
-    """An attached file, already read and checked.
-
-    `path` is the path in the eval file, `real_path` the file that was found. `text` is None for a binary file, which is
-    sent as an attachment. `sha256` and `size` describe the bytes on disk.
-    """
+    """An attached file, already read and checked."""
 
     path: str
+    """The path in the eval file."""
     real_path: str
+    """The file that was found."""
     text: str | None
+    """None for a binary file, which is sent as an attachment."""
     sha256: str
+    """`sha256` and `size` describe the bytes on disk."""
     size: int
     media_type: str
     is_guideline: bool = False
@@ -45,24 +48,22 @@ Content: TypeAlias = str | tuple[Part, ...] | Mapping[str, JsonValue]
 
 
 class ToolCall(Struct, frozen=True, gc=False):
-    """One call of a tool by an agent. `timestamp` is ISO 8601 (seed: ToolCall with optional trace fields).
+    """One call of a tool by an agent."""
 
-    `duration_ms` is how long the tool took, None if it is not known.
-    """
-
-    tool: str
+    tool: Name
     input: JsonValue = None
     output: JsonValue = None
     id: str | None = None
-    timestamp: str | None = None
-    duration_ms: float | None = None
+    timestamp: Annotated[str | None, Meta(description="in ISO 8601")] = None
+    duration_ms: Annotated[Milliseconds | None, Meta(description="how long the tool took, if it is known")] = None
 
 
 class Message(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One message of a conversation. `content` is text, parts, or an object; None when there are only tool calls."""
+    """One message of a conversation."""
 
-    role: Role
-    content: Content | None = None
+    role: Annotated[Role, Meta(extra={"spellings": ROLE_SPELLINGS})]
+    content: Annotated[Content | None, Meta(extra={"defined_as": "Content", "written": object})] = None
+    """A text, parts, or an object; None when there are only tool calls."""
     name: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
@@ -95,11 +96,13 @@ class TraceEvent(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class TraceSummary(Struct, frozen=True, rename="camel"):
-    """Counts over a trace. `tool_names` is sorted; `tool_calls_by_name` is in the order of first calls."""
+    """Counts over a trace."""
 
     event_count: int
     tool_names: tuple[str, ...]
+    """Sorted."""
     tool_calls_by_name: Mapping[str, int]
+    """In the order of first calls."""
     error_count: int
 
 

@@ -11,11 +11,14 @@ from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message
 from agentv.types.usage import Usage
 
-ListName: TypeAlias = Literal["rubrics", "criteria"]
+ListName: TypeAlias = Literal["rubrics", "criteria", "turns"]
 
 
 def read_list(name: ListName, given: Sequence[object], *, where: str) -> tuple[Any, ...]:
-    """Return the rubric items or criteria in a list. Raises EvalFileError with all problems, at paths in `where`."""
+    """Return the rubric items, criteria or turns in a list.
+
+    Raises EvalFileError with all problems, at paths in `where`.
+    """
     read: tuple[Any, ...] = _reader("agentv.loading.python_values:read_list")(name, given, where=where)
     return read
 

@@ -27,16 +27,16 @@ _MESSAGE_TYPES = frozenset({Message, ToolCall, TraceEvent, TextPart, FilePart, D
 
 
 class StructField(Struct, frozen=True, kw_only=True):
-    """One field: its name, its type without `Meta`, its default or NODEFAULT, and its help text as `description`.
-
-    `extra` has the field's other declarations: `aliases`, `spellings`, `nested`, `evaluators`, `deprecated`.
-    """
+    """One field of a class."""
 
     name: str
     type: Any
+    """The type with its bounds, without other `Meta`."""
     default: Any = NODEFAULT
     description: str | None = None
+    """The help text."""
     extra: Mapping[str, Any] = {}
+    """The other declarations, which loading/models/core_schema.py reads: `aliases`, `file_key`, `spellings`, …"""
 
     @property
     def is_required(self) -> bool:

@@ -1,9 +1,9 @@
 """The configuration of criteria-based evaluation: the evaluators of given answers, and the storage of judgements."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -11,7 +11,14 @@ from msgspec.structs import replace
 from agentv.engine.planning.given import GivenEvaluator, JudgeLike
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S
-from agentv.loading.criteria.run_configs import load_run_config, read_other_keys
+from agentv.loading.criteria.run_configs import (
+    LIVE_FIELDS,
+    OPTIONS,
+    RunConfigModel,
+    load_run_config,
+    option_problems,
+    read_other_keys,
+)
 from agentv.loading.models.settings import read_settings
 from agentv.registry import Specs
 from agentv.scoring.results.criteria import ErrorPolicy
@@ -20,7 +27,7 @@ from agentv.types.errors import AgentvError, ConfigError, EvalFileError
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject
 from agentv.types.scales import EvaluationCriteria
-from agentv.types.structs import CamelKeywords
+from agentv.types.structs import CamelKeywords, struct_fields
 from agentv.types.targets import TargetConfig
 
 Storage: TypeAlias = EvaluationStorageProvider | Mapping[str, Any]
@@ -70,19 +77,6 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, weakref=True
 
     Reuse one object for many answers: agentv reads and checks its evaluators on first use, and keeps them ready.
 
-    `evaluators` are config dicts (`{"type": "contains", "value": "4", "criterion": "right"}`, or with the
-    settings in a `config` dict), names of profiles in `.agentv/criteria.yaml`, EvaluatorConfigs, evaluators, or
-    functions of the context.
-    `judge` is the model for judges: a target's name, a TargetConfig or a Provider. `storage` saves every judgement:
-    an EvaluationStorageProvider, `{"type": "json_file", "path": …}`, or several of them. `metadata` is
-    copied into every judgement. `only` selects evaluators: "free" excludes those that cost money, a list names
-    evaluators or types.
-    `evaluator_concurrency` is the number of evaluators that judge one answer concurrently. `error_policy` is the effect
-    of an error on the score: "exclude" leaves it out, "zero" counts it as 0. `criteria` apply to inputs without
-    criteria. `targets` may be named as judges, in addition to those of the targets file; a dict has the keys of an
-    entry there. `gates` are for `agentv score` and for runs stored by `run_evaluation(store="runs")`; "none" turns off
-    the default gate. Relative paths and names are resolved from `base_dir`.
-
     Keywords may be in camelCase, and have the PRD's names (`evaluatorConfigs`, `storageProvider`, `llm`). Raises
     ConfigError for an invalid value.
     """
@@ -95,23 +89,35 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, weakref=True
     }
 
     evaluators: Sequence[GivenEvaluator]
+    """Config dicts, names of profiles in `.agentv/criteria.yaml`, EvaluatorConfigs, evaluators, or functions.
+
+    A config dict is `{"type": "contains", "value": "4", "criterion": "right"}`, or has the settings in a `config` dict.
+    """
     judge: JudgeLike | None = None
+    """The model for judges: a target's name, a TargetConfig or a Provider."""
     storage: Storage | Sequence[Storage] | None = None
+    """Saves every judgement: an EvaluationStorageProvider, `{"type": "json_file", "path": …}`, or several of them."""
     metadata: JsonObject = field(default_factory=dict)
+    """Copied into every judgement."""
     only: Literal["free"] | Sequence[str] | None = None
+    """The evaluators that judge: "free" excludes those that cost money, a list names evaluators or types."""
     evaluator_concurrency: int = 8
+    """The number of evaluators that judge one answer concurrently."""
     error_policy: ErrorPolicy = "exclude"
+    """The effect of an error on the score: "exclude" leaves it out, "zero" counts it as 0."""
     criteria: Sequence[EvaluationCriteria | Mapping[str, Any] | str] = ()
+    """The criteria of inputs without criteria."""
     evaluator_timeout_s: float = DEFAULT_EVALUATOR_TIMEOUT_S
     targets: Sequence[TargetConfig | Mapping[str, Any]] = ()
+    """Targets that may be named as judges, in addition to those of the targets file; a dict is an entry of one."""
     gates: Sequence[str] | Literal["none"] = ()
+    """For `agentv score` and runs stored by `run_evaluation(store="runs")`; "none" turns off the default gate."""
     base_dir: str | os.PathLike[str] = "."
+    """The folder of relative paths and names."""
 
     def __post_init__(self) -> None:
         """Raise ConfigError with all invalid values at once."""
-        faults = tuple(_faults(self))
-        if faults:
-            raise ConfigError("; ".join(faults))
+        _problems_of(self).raise_any()
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], *, base_dir: str | os.PathLike[str] = ".") -> Self:
@@ -123,24 +129,21 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, weakref=True
         where = cls.__name__
         if not isinstance(raw, Mapping):
             raise ConfigError(f"{where} must be an object, not a {type(raw).__name__}")
-        for name, spellings in _SPELLINGS.items():
-            used = [f"`{key}`" for key in spellings if key in raw]
-            if len(used) > 1:
-                raise ConfigError(f"{where}: {' and '.join(used)} both set `{name}`; keep one")
-        keys = {name: _spelling_in(raw, name) for name in _SPELLINGS}
-        values = {name: raw.get(key) for name, key in keys.items()}
-        other_keys = {key: value for key, value in raw.items() if key not in keys.values()}
-        for name in ("judge", "storage"):
-            if isinstance(values[name], str | Mapping):  # a name or dict, not a live object: read as in a file
-                other_keys[keys[name]] = values[name]
-        others = dict(read_other_keys(other_keys, where=where))
-        return cls(
-            evaluators=values["evaluators"] or (),
-            criteria=values["criteria"] or (),
-            targets=values["targets"] or (),
-            **_options({"judge": values["judge"], "storage": values["storage"], **others}),
-            base_dir=base_dir,
-        )
+        keys: dict[str, str] = {}
+        for key in raw:
+            name = RunConfigModel.names().of(key) or key
+            if name in keys:
+                raise ConfigError(f"{where}: `{keys[name]}` and `{key}` both set `{name}`; keep one")
+            keys[name] = key
+        # A judge or storage that is a name or dict, not a live object, is read as in a file.
+        live = {
+            name: raw[keys[name]]
+            for name in (*LIVE_FIELDS, "targets")
+            if name in keys and not (name in ("judge", "storage") and isinstance(raw[keys[name]], str | Mapping))
+        }
+        others = read_other_keys({key: raw[key] for name, key in keys.items() if name not in live}, where=where)
+        given = {name: value for name, value in {**live, **others}.items() if value is not None}
+        return cls(**{"evaluators": (), **given}, base_dir=base_dir)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, specs: Specs | None = None, allow_paths: Sequence[str] = ()) -> Self:
@@ -151,7 +154,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, weakref=True
         file = Path(path)
         folder = file.resolve().parent
         read = load_run_config(file, specs or load_project_parts([folder])[0], allow_paths=allow_paths)
-        config = cls(evaluators=read.evaluators, criteria=read.criteria, **_options(read.other), base_dir=folder)
+        config = cls(evaluators=read.evaluators, criteria=read.criteria, **cast(Any, read.other), base_dir=folder)
         vars(config)[_PATH] = str(file.resolve())
         return config
 
@@ -178,30 +181,25 @@ _PATH = "_path"
 """The attribute with the path, which is not a field: it is not part of a configuration's values."""
 
 
-def _faults(config: EvaluationRunConfig) -> Iterator[str]:
-    """Yield the problems of a configuration's values. Its evaluators and criteria are checked when a plan is made."""
-    if not _is_list(config.evaluators):
-        yield "`evaluators` must be a list of config dicts, names, or evaluator objects"
-    if not _is_list(config.criteria):
-        yield "`criteria` must be a list of criteria, dicts, or names in .agentv/criteria.yaml"
-    if not _is_list(config.gates) and config.gates != "none":
-        yield f"`gates` must be a list of gates, or 'none', not {config.gates!r}"
-    if not _is_list(config.targets) or not all(map(_is_target, config.targets)):
-        yield "`targets` must be a list of TargetConfigs, or of dicts with `name` and `provider`"
-    metadata: object = config.metadata
-    if not isinstance(metadata, Mapping):
-        yield f"`metadata` must be an object, not {type(metadata).__name__}"
-    if type(config.evaluator_concurrency) is not int or config.evaluator_concurrency < 1:
-        yield f"`evaluator_concurrency` must be a whole number of at least 1, not {config.evaluator_concurrency!r}"
-    if config.error_policy not in ("exclude", "zero"):
-        yield f"`error_policy` must be 'exclude' or 'zero', not {config.error_policy!r}"
-    if config.only is not None and config.only != "free" and not _is_list(config.only):
-        yield f"`only` must be 'free' or a list of evaluators' names or types, not {config.only!r}"
-    if config.only is not None and not config.only:
-        yield "`only` is empty; name evaluators or types, or leave it out"
-    timeout_s: object = config.evaluator_timeout_s
-    if not (isinstance(timeout_s, int | float) and timeout_s > 0):
-        yield f"`evaluator_timeout_s` must be a number above 0, not {timeout_s!r}"
+_LISTS: Mapping[str, str] = {
+    "evaluators": "config dicts, names, or evaluator objects",
+    "criteria": "criteria, dicts, or names in .agentv/criteria.yaml",
+    "targets": "TargetConfigs, or dicts with `name` and `provider`",
+}
+
+
+def _problems_of(config: EvaluationRunConfig) -> Problems:
+    """Return the problems of a configuration's values. Its evaluators and criteria are checked when a plan is made."""
+    problems = Problems(type(config).__name__)
+    for name, items in _LISTS.items():
+        given = getattr(config, name)
+        if not _is_list(given) or (name == "targets" and not all(map(_is_target, given))):
+            problems.add(f"$.{name}", f"must be a list of {items}")
+    problems.found += option_problems({name: getattr(config, name) for name in OPTIONS}, where=problems.what)
+    for each in struct_fields(EvaluationRunConfig):
+        if each.name in OPTIONS and each.default is not None and getattr(config, each.name) is None:
+            problems.add(f"$.{each.name}", f"must not be None; leave it out for the default, {each.default!r}")
+    return problems
 
 
 def _is_target(value: object) -> bool:
@@ -212,25 +210,3 @@ def _is_target(value: object) -> bool:
 
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
-
-
-_SPELLINGS: Mapping[str, tuple[str, ...]] = {
-    "evaluators": ("evaluators", "evaluator_configs", "evaluatorConfigs"),
-    "criteria": ("criteria",),
-    "judge": ("judge", "llm"),
-    "targets": ("targets",),
-    "storage": ("storage", "storage_provider", "storageProvider"),
-}
-
-
-def _spelling_in(raw: Mapping[str, Any], name: str) -> str:
-    """Return the key by which a dict spells `name`; `name` itself if the dict has no such key."""
-    return next((key for key in _SPELLINGS[name] if key in raw), name)
-
-
-def _options(keys: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys of a file as fields of the configuration."""
-    options = {key: value for key, value in keys.items() if value is not None}
-    if "evaluator_timeout_seconds" in options:
-        options["evaluator_timeout_s"] = options.pop("evaluator_timeout_seconds")
-    return options

@@ -9,9 +9,11 @@ from msgspec import Struct
 from agentv.importers.agentv.generations import Generation
 from agentv.importers.agentv.rewriting import Entries, NewObject, Report, Rewriter, Sourced, is_list
 from agentv.loading.files.places import is_file_path
+from agentv.loading.models.file_model import names_of
 from agentv.loading.models.reader import open_yaml
 from agentv.scoring.keys.identity import slug
 from agentv.templating.variables import JUDGE_VARIABLES, canonical_name, variable_names
+from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvalFileError, nearest
 from agentv.types.json_value import JsonValue
 
@@ -47,7 +49,7 @@ _OUR_TYPES = {
 }
 """The types of AgentV with underscores, and ours."""
 _COMMON_KEYS = ("name", "type", "weight", "negate", "required", "min_score")
-_OUR_COMMON_KEYS = ("timeout_seconds", "criterion", "source", "window", "per_turn", "aggregate", "unmet")
+_OUR_COMMON_KEYS = tuple(key for key in names_of(EvaluatorConfig).canonical if key not in _COMMON_KEYS)
 """Our own common keys, which no version of AgentV had; they are not translated."""
 PLAIN_TEXTS_NAME = "criteria"
 """The name of the rubric made from the plain strings in a list of evaluators."""

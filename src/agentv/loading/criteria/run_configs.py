@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from agentv.loading.files.documents import Document, JsonPath
 from agentv.loading.files.path_guard import PathGuard, guard_for
 from agentv.loading.files.places import find_repository_root
 from agentv.loading.models.eval_files import Criteria, EvaluatorModel, Evaluators, JsonFields
-from agentv.loading.models.file_model import FileModel
+from agentv.loading.models.file_model import FileModel, file_fields, key_of, names_of
 from agentv.loading.models.gates import StreamGates
 from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.models.settings import settings_type, validate_settings
@@ -37,23 +37,27 @@ class RunConfigModel(FileModel, frozen=True, kw_only=True):
     judge: Name | JsonFields | None = None
     storage: JsonFields | None = None
     metadata: JsonFields | None = None
-    only: Literal["free"] | list[Name] | None = None
+    only: Literal["free"] | Annotated[list[Name], Meta(min_length=1)] | None = None
     evaluator_concurrency: Count | None = None
-    evaluator_timeout_seconds: Seconds | None = None
+    evaluator_timeout_s: Annotated[Seconds | None, Meta(extra={"file_key": "evaluator_timeout_seconds"})] = None
     error_policy: Literal["exclude", "zero"] | None = None
     gates: StreamGates | None = None
 
 
-class ParsedRunConfig(Struct, frozen=True):
-    """A parsed configuration, and the document that it was read from.
+LIVE_FIELDS = ("evaluators", "criteria", "judge", "storage")
+"""The fields that may have live objects from Python, and are checked when the configuration is used."""
+OPTIONS = tuple(each.name for each in file_fields(RunConfigModel) if each.name not in LIVE_FIELDS)
+"""The other fields, whose values are the same in files and from Python."""
 
-    `other` has the given keys other than evaluators and criteria, by canonical name.
-    """
+
+class ParsedRunConfig(Struct, frozen=True):
+    """A parsed configuration, and the document that it was read from."""
 
     document: Document
     evaluators: tuple[EvaluatorConfig, ...]
     criteria: tuple[EvaluationCriteria, ...] = ()
     other: JsonObject = field(default_factory=dict)
+    """The given fields other than evaluators and criteria."""
 
 
 def load_run_config(path: Path, specs: Specs, *, allow_paths: Sequence[str] = ()) -> ParsedRunConfig:
@@ -128,6 +132,22 @@ def read_other_keys(raw: JsonObject, *, where: str) -> JsonObject:
     model = reader.read(RunConfigModel)
     raise_errors(where, reader.problems)
     return _other_keys(model)
+
+
+def option_problems(options: Mapping[str, object], *, where: str) -> tuple[Problem, ...]:
+    """Return the problems of options given from Python, by their field names."""
+    plain = {name: _as_plain(value) for name, value in options.items()}
+    reader = Reader(
+        Document(where, {key_of(each): plain[each.name] for each in file_fields(RunConfigModel) if each.name in plain})
+    )
+    reader.read(RunConfigModel)
+    return tuple(reader.problems)
+
+
+def _as_plain(value: object) -> JsonValue:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return cast(JsonValue, list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value)
 
 
 def _other_keys(model: RunConfigModel | None) -> JsonObject:
@@ -215,7 +235,7 @@ def _free_name(entry: object, taken: set[str], scope: EvaluatorScope) -> str:
     """Return a name for an entry without `name`, and add it to `taken`."""
     if not isinstance(entry, Mapping) or "name" in entry:
         return "evaluator"  # not used: the entry has a name, or is one
-    names = EvaluatorModel.names()
+    names = names_of(EvaluatorModel)
     nested = entry.get("config")
     places = (entry, nested) if isinstance(nested, Mapping) else (entry,)
     named = (place[key] for place in places if (key := names.spelling_in(place, "criterion")) is not None)

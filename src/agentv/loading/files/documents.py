@@ -1,7 +1,7 @@
 """The parsed content of a file: plain values, and the position of each of them."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from msgspec import Struct, field
 
@@ -32,9 +32,10 @@ Marks: TypeAlias = Mapping[int, Mapping[Key, Spot]]
 
 
 class Document(Struct, frozen=True):
-    """The content of one file. `path` is its name in messages. Positions are known for all entries, or for none."""
+    """The content of one file. Positions are known for all entries, or for none."""
 
     path: str
+    """Its name in messages."""
     value: JsonValue
     start: Mark = NOWHERE
     marks: Marks = field(default_factory=dict)
@@ -74,19 +75,23 @@ class Document(Struct, frozen=True):
         return duplicates
 
 
-def child(value: JsonValue, key: Key) -> JsonValue:
-    """Return one entry of an object or list; None if there is none."""
+def child(value: object, key: Key) -> JsonValue:
+    """Return one entry of an object or list; None if there is none. From Python, an object may be a value class."""
     if isinstance(value, dict):  # the usual type; isinstance with Mapping is much slower
         return value.get(key) if isinstance(key, str) else None
     if isinstance(key, int):
         return value[key] if isinstance(value, list | tuple) and key < len(value) else None
+    if isinstance(value, Struct):
+        return cast(JsonValue, getattr(value, key, None))
     return value.get(key) if isinstance(value, Mapping) else None
 
 
-def has_child(value: JsonValue, key: Key) -> bool:
+def has_child(value: object, key: Key) -> bool:
     """Return True if an object or list has that entry."""
     if isinstance(key, int):
         return isinstance(value, list | tuple) and key < len(value)
+    if isinstance(value, Struct):
+        return key in value.__struct_fields__
     return isinstance(value, Mapping) and key in value
 
 

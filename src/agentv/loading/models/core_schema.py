@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, core_schema
 
 from agentv.loading.models import file_model
-from agentv.loading.models.file_model import Checked, DefinedAs, FileModel, Names, SpellingNotes
+from agentv.loading.models.file_model import Checked, DefinedAs, Names, SpellingNotes
 from agentv.registry import UnknownSettings
 from agentv.types.structs import StructField, has_fields, struct_fields
 
@@ -61,35 +61,43 @@ def object_schema(kind: type) -> CoreSchema:
     Raises TypeError for a choice of classes that cannot be distinguished.
     """
     names = file_model.names_of(kind)
+    listed = {file_model.key_of(each): each for each in file_model.file_fields(kind)}
     fields = {
-        file_model.key_of(kind, each.name): core_schema.typed_dict_field(
+        key: core_schema.typed_dict_field(
             _field_schema(each),
             required=each.is_required and "derived" not in each.extra,
             metadata={NOTE_KEY: each},
         )
-        for each in struct_fields(kind)
+        for key, each in listed.items()
     }
     spelled = core_schema.with_info_before_validator_function(
-        lambda raw, info: file_model.with_canonical_keys(raw, info.context, names),
+        lambda raw, info: file_model.with_canonical_keys(file_model.as_written(raw, kind), info.context, names),
         core_schema.typed_dict_schema(fields, config=_STRICT),
     )
     note = ObjectNote(kind.__doc__, names)
+    names_of_fields = {key: each.name for key, each in listed.items()}
     return core_schema.no_info_after_validator_function(
-        partial(file_model.make_instance, kind), spelled, metadata={NOTE_KEY: note}
+        partial(file_model.make_instance, kind, names_of_fields), spelled, metadata={NOTE_KEY: note}
     )
 
 
 def _field_schema(field: StructField) -> CoreSchema:
     """Return the schema of a field: that of its type, preceded by the conversions that the field declares.
 
-    `nested` moves the entries under a key of each listed object up into the object; `numbered` gives each listed object
-    without an `id` one with this prefix; `spellings` replaces other spellings of a value by the canonical one.
-    `written` is the type of the value in files, if it is not that of the field.
+    `written` is the type of the value in files, if it is not that of the field. `defined_as` names the definition of a
+    value that is read separately; `evaluators` are, too. `nested` moves the entries under a key of each listed object
+    up into the object; `numbered` gives each listed object without an `id` one with this prefix; `spellings` replaces
+    other spellings of a value by the canonical one.
+
+    The keys are those of file_model.py: `file_key`, if it is not the field's name, and `aliases`. A field that is
+    `not_in_files` has none, and one that is `derived` may be absent.
     """
     if file_model.has_members(field):  # evaluators, which are checked elsewhere
         schema = _noted(_schema(tuple[Any, ...]), DefinedAs("Evaluators"))
     else:
         schema = _schema(field.extra.get("written", field.type))
+    if "defined_as" in field.extra:
+        schema = _noted(schema, DefinedAs(field.extra["defined_as"]))
     if "numbered" in field.extra:
         prefix = field.extra["numbered"]
         schema = core_schema.with_info_before_validator_function(
@@ -127,7 +135,7 @@ def _known_schema(hint: Any) -> CoreSchema:
         return core_schema.any_schema()
     if has_fields(hint):
         schema = object_schema(cast(type, hint))
-        return _noted(schema, DefinedAs(hint.__name__)) if issubclass(hint, FileModel) else schema
+        return _noted(schema, DefinedAs(hint.__name__)) if file_model.is_shared(hint) else schema
     if origin is Annotated:
         return _annotated(_schema(arguments[0]), arguments[1:])
     if origin is Literal:

@@ -10,22 +10,19 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel
 from agentv.loading.models.gates import Gates
 from agentv.loading.models.reader import Reader, in_order, kind_of
-from agentv.messages.shapes.fields import WrittenRole, read_role
-from agentv.types.bounds import Count, Dollars, Name, Seconds, Share, Weight
+from agentv.types.bounds import Count, Dollars, Name, Seconds, Share
 from agentv.types.cases import (
     ITEM_PREFIX,
     METADATA_PREFIX,
     ConversationAggregate,
+    EvaluatorConfig,
     OnDependencyFailure,
     OnTurnFailure,
     RubricItem,
-    TurnAggregate,
-    Unmet,
 )
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue, camel_case, snake_case
-from agentv.types.messages import Content as MessageContent
-from agentv.types.messages import Message, ToolCall
+from agentv.types.messages import Message
 from agentv.types.problems import Problem
 from agentv.types.workspaces import Keep, WorkspaceRepo, workspace_from_json
 
@@ -258,9 +255,8 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
 
     ALIASES: ClassVar = {"cases": "evalcases"}
     ELSEWHERE: ClassVar = FOREIGN_SUITE_KEYS
-    KEYS: ClassVar = {"schema_name": "$schema"}
 
-    schema_name: Literal["agentv-eval-v2"] | None = None
+    schema_name: Annotated[Literal["agentv-eval-v2"] | None, Meta(extra={"file_key": "$schema"})] = None
     description: str | None = None
     dataset: Name | None = None
     tags: list[Name] = field(default_factory=list)
@@ -320,44 +316,6 @@ class DatasetModel(FileModel, frozen=True, kw_only=True):
     file: Name | Annotated[list[Name], Meta(min_length=1)]
     columns: Annotated[dict[str, Name], Checked(_check_roles)] = field(default_factory=dict)
     case: CaseTemplate = None
-
-
-class ToolCallModel(FileModel, frozen=True, kw_only=True):
-    """A tool call in an expected or given message."""
-
-    tool: Name
-    input: Json = None
-    output: Json = None
-    id: str | None = None
-    timestamp: str | None = None
-
-    def to_tool_call(self) -> ToolCall:
-        """Return the tool call."""
-        return ToolCall(tool=self.tool, input=self.input, output=self.output, id=self.id, timestamp=self.timestamp)  # type: ignore[arg-type] # parsed JSON
-
-
-class MessageModel(FileModel, frozen=True, kw_only=True):
-    """One message of a case."""
-
-    role: WrittenRole
-    content: Content = None
-    name: str | None = None
-    tool_calls: list[ToolCallModel] = field(default_factory=list)
-    tool_call_id: str | None = None
-    timestamp: str | None = None
-    metadata: JsonFields | None = None
-
-    def to_message(self, content: MessageContent | None) -> Message:
-        """Return the message with its content, which is read separately, as it may name files."""
-        return Message(
-            role=read_role(self.role, "role"),
-            content=content,
-            name=self.name,
-            tool_calls=tuple(call.to_tool_call() for call in self.tool_calls),
-            tool_call_id=self.tool_call_id,
-            timestamp=self.timestamp,
-            metadata=self.metadata,  # type: ignore[arg-type] # parsed JSON
-        )
 
 
 class PartModel(FileModel, frozen=True, kw_only=True):
@@ -428,9 +386,9 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     tags: list[Name] = field(default_factory=list)
     metadata: JsonFields = field(default_factory=dict)
     vars: Variables = field(default_factory=dict)
-    input_messages: Annotated[list[MessageModel], Meta(min_length=1)] = field(default_factory=list)
+    input_messages: Annotated[list[Message], Meta(min_length=1)] = field(default_factory=list)
     turns: Annotated[list[TurnModel], Meta(min_length=1)] = field(default_factory=list)
-    expected_messages: list[MessageModel] = field(default_factory=list)
+    expected_messages: list[Message] = field(default_factory=list)
     rubrics: RubricItems = field(default_factory=list)
     criteria: Criteria = None
     evaluators: Evaluators = None
@@ -439,26 +397,8 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     incomplete: Name | None = None
 
 
-class EvaluatorModel(FileModel, frozen=True, kw_only=True):
+class EvaluatorModel(EvaluatorConfig, frozen=True, kw_only=True):
     """The common keys of all evaluators; their own settings are in the same object."""
 
-    ALIASES: ClassVar = {
-        "criterion_name": "criterion",
-        "source_field": "source",
-        "source_text_field": "source",
-        "is_required": "required",
-    }
-
-    name: Name
-    type: EvaluatorType
-    weight: Weight = 1.0
-    required: bool | Share = False
-    unmet: Unmet = "fail"
-    negate: bool = False
-    criterion: Name | None = None
-    source: Name = "response"
-    window: Count | None = None
-    per_turn: bool = False
-    aggregate: TurnAggregate = "mean"
-    timeout_seconds: Seconds | None = None
     cost: Literal["free", "paid"] | None = None
+    """Ignored, with a warning."""

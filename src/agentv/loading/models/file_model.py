@@ -7,19 +7,20 @@ from typing import Any, ClassVar, cast, get_type_hints
 from msgspec import Meta, Struct, field, structs
 
 from agentv.types.json_value import JsonObject, JsonValue, camel_case, snake_case
-from agentv.types.structs import StructField, names_of_fields, struct_fields
+from agentv.types.structs import StructField, struct_fields
 
 
 class Names(Struct, frozen=True, eq=False):
-    """The keys of one kind of object: `canonical`, in the order for messages, and `spellings`, which maps all to these.
-
-    `elsewhere` maps keys that are often put here by mistake to advice. `canonical_keys` is the set of `canonical`.
-    """
+    """The keys of one kind of object."""
 
     canonical: tuple[str, ...]
+    """The keys as messages list them, in order."""
     spellings: Mapping[str, str]
+    """The canonical key of every spelling."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Advice on keys that are often put here by mistake."""
     canonical_keys: frozenset[str] = frozenset()
+    """The set of `canonical`."""
 
     def of(self, spelling: str) -> str | None:
         """Return the canonical name of a key in any spelling; None if it is unknown."""
@@ -54,10 +55,12 @@ def make_names(
 
 
 class SpellingNotes(Struct):
-    """Notes on one validation: the unknown keys, and the spellings of the known ones."""
+    """Notes on one validation."""
 
     unknown: list[tuple[object, str, Names]] = field(default_factory=list)
+    """The unknown keys, each with its object and the names that the object may have."""
     written: dict[str, set[str]] = field(default_factory=dict)
+    """The spellings of known keys."""
     _joined: list[tuple[object, tuple[Mapping[str, JsonValue], ...]]] = field(default_factory=list)
     _nested: list[tuple[object, str]] = field(default_factory=list)
 
@@ -109,14 +112,13 @@ DEPRECATED = Meta(extra={"deprecated": True})
 class FileModel(Struct, frozen=True):
     """An object in a file. Subclasses are frozen Structs; their types define what is valid (see core_schema.py).
 
-    `ALIASES` maps other spellings to field names; camelCase spellings need no entry. `ELSEWHERE` maps keys that are
-    often put here by mistake to advice. `KEYS` has the key of a field whose key is not a Python name. A subclass may
-    reject values in `__post_init__` by a ValueError with a plain message.
+    A subclass may reject values in `__post_init__` by a ValueError with a plain message.
     """
 
     ALIASES: ClassVar[Mapping[str, str]] = {}
+    """The field of each other spelling; camelCase spellings need no entry."""
     ELSEWHERE: ClassVar[Mapping[str, str]] = {}
-    KEYS: ClassVar[Mapping[str, str]] = {}
+    """Advice on keys that are often put here by mistake."""
 
     @classmethod
     def names(cls) -> Names:
@@ -142,8 +144,8 @@ def _names_of(model: type) -> Names:
     own, kind = model.__annotations__, cast(type[FileModel], model)
     # The keys of a base class come last.
     fields = sorted(struct_fields(model), key=lambda each: each.name not in own)
-    current = [key_of(model, each.name) for each in fields if "deprecated" not in each.extra]
-    deprecated = [key_of(model, each.name) for each in fields if "deprecated" in each.extra]
+    current = [key_of(each) for each in fields if "deprecated" not in each.extra]
+    deprecated = [key_of(each) for each in fields if "deprecated" in each.extra]
     return make_names(current, {**kind.ALIASES, **{key: key for key in deprecated}}, kind.ELSEWHERE)
 
 
@@ -169,17 +171,39 @@ _JSON_VALUE = get_type_hints(_HasJson, localns={"JsonValue": Any})["value"]
 
 @cache
 def names_of(kind: type[Any]) -> Names:
-    """Return the keys of a model, or of a settings class with the aliases of its fields."""
+    """Return the keys of a model, or of a settings or value class with the aliases of its fields."""
     if issubclass(kind, FileModel):
         return kind.names()
-    listed = struct_fields(cast(type, kind))
-    aliases = {alias: each.name for each in listed for alias in each.extra.get("aliases", ())}
-    return make_names([each.name for each in listed], aliases)
+    listed = file_fields(cast(type, kind))
+    aliases = {alias: key_of(each) for each in listed for alias in each.extra.get("aliases", ())}
+    return make_names([key_of(each) for each in listed], aliases)
 
 
-def key_of(kind: type, name: str) -> str:
-    """Return the key of a field."""
-    return kind.KEYS.get(name, name) if issubclass(kind, FileModel) else name
+@cache
+def file_fields(kind: type) -> tuple[StructField, ...]:
+    """Return the fields of a class that files have keys for: all but those that are declared as `not_in_files`."""
+    return tuple(each for each in struct_fields(kind) if "not_in_files" not in each.extra)
+
+
+def key_of(field: StructField) -> str:
+    """Return the key of a field in files: its name, unless it declares a `file_key`."""
+    key: str = field.extra.get("file_key", field.name)
+    return key
+
+
+def as_written(given: object, kind: type) -> object:
+    """Return an object of a class as the file would have it, a dict by key; anything else unchanged."""
+    if not isinstance(given, kind):
+        return given
+    return {key_of(each): getattr(given, each.name) for each in file_fields(kind)}
+
+
+def is_shared(kind: type) -> bool:
+    """Return True for a class with a definition of its own in JSON Schemas: a model, or a value class of agentv."""
+    return issubclass(kind, FileModel) or kind.__module__.startswith(_VALUE_CLASSES)
+
+
+_VALUE_CLASSES = "agentv.types."
 
 
 def is_json(hint: object) -> bool:
@@ -219,6 +243,6 @@ def canonical_value(raw: object, spellings: Mapping[str, str]) -> object:
     return spellings.get(raw, raw) if isinstance(raw, str) else raw
 
 
-def make_instance(kind: type, values: Mapping[str, object]) -> object:
-    """Return an instance of a class from the values of its keys."""
-    return kind(**{name: values[key] for name in names_of_fields(kind) if (key := key_of(kind, name)) in values})
+def make_instance(kind: type, names: Mapping[str, str], values: Mapping[str, object]) -> object:
+    """Return an instance of a class from the values of its keys; `names` maps the keys to the names of fields."""
+    return kind(**{names[key]: value for key, value in values.items()})

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from agentv.loading.models.eval_files import WorkspaceModel
 from agentv.loading.models.file_model import DefinedAs, FileModel
-from agentv.types.bounds import Count, Name, Seconds
+from agentv.types.bounds import Count, Milliseconds, Name, Seconds
 from agentv.types.targets import RetryPolicy, Unsigned
 from agentv.types.usage import Price
 
@@ -23,7 +23,6 @@ class PriceModel(FileModel, frozen=True, kw_only=True):
 
 
 Targets: TypeAlias = Annotated[list[object], DefinedAs("Targets")]
-Milliseconds: TypeAlias = Annotated[float, Meta(ge=0)]
 RetryCount: TypeAlias = Annotated[int, Meta(ge=0)]
 HttpStatus: TypeAlias = Annotated[int, Meta(ge=100, le=599)]
 
@@ -31,9 +30,7 @@ HttpStatus: TypeAlias = Annotated[int, Meta(ge=100, le=599)]
 class TargetsFileModel(FileModel, frozen=True, kw_only=True):
     """The top level of a targets file."""
 
-    KEYS: ClassVar = {"schema_name": "$schema"}
-
-    schema_name: Literal["agentv-targets-v2.2"] | None = None
+    schema_name: Annotated[Literal["agentv-targets-v2.2"] | None, Meta(extra={"file_key": "$schema"})] = None
     dialect: Literal["agentv", "agentv-1", "agentv-2", "agentv-4"] | None = None
     targets: Targets
 

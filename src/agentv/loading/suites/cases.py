@@ -12,15 +12,14 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
 from agentv.loading.models.eval_files import (
     CaseModel,
-    MessageModel,
     TurnModel,
     WorkspaceModel,
     read_grader,
 )
 from agentv.loading.models.reader import Reader, in_order
-from agentv.loading.suites.contents import read_content, read_content_of
+from agentv.loading.suites.contents import read_content, read_content_of, with_content
 from agentv.loading.suites.criteria import read_criteria
-from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
+from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, listed_evaluators, read_evaluators
 from agentv.loading.suites.prompts import SuitePrompt, make_fill
 from agentv.loading.suites.variables import SuiteVariables, Template
 from agentv.loading.translation.importers import SuiteImport
@@ -104,15 +103,14 @@ class SuiteParts(Struct, frozen=True):
 
 
 class CaseScope(Struct, frozen=True):
-    """The names and files that a case may refer to. `file` is its own file, relative to the repository root.
-
-    `importer` translates the cases of a file of AgentV; None for our own files.
-    """
+    """The names and files that a case may refer to."""
 
     evaluators: EvaluatorScope
     files: FileFinder
     file: str
+    """Its own file, relative to the repository root."""
     importer: SuiteImport | None = None
+    """Translates the cases of a file of AgentV; None for our own files."""
     variables: SuiteVariables | None = None
     """The variables of the eval file; None if it declares none and reads no dataset."""
 
@@ -131,17 +129,19 @@ class CaseScope(Struct, frozen=True):
 
 
 class RowRules(Struct, frozen=True):
-    """The rules by which rows become cases: `columns` maps roles to columns that are not named after them."""
+    """The rules by which rows become cases."""
 
     scope: CaseScope
     columns: Mapping[str, str] = field(default_factory=dict)
+    """The columns of roles, if they are not named after them."""
     template: Template | None = None
 
 
 class ReadRow(NamedTuple):
-    """The case of a row, with the warnings about it. `case` is None if the row is a part of a logged trace."""
+    """The case of a row, with the warnings about it."""
 
     case: EvalCase | BrokenCase | None
+    """None if the row is a part of a logged trace."""
     warnings: tuple[Problem, ...] = ()
 
 
@@ -350,7 +350,10 @@ def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalC
         return None
     check_single_form(reader, at, model, scope.evaluators)
     execution = model.execution
-    turns = _turns(reader, (*at, "turns"), model, scope)
+    turns = tuple(
+        make_turn(reader, (*at, "turns", index), turn, scope.files, scope.evaluators)
+        for index, turn in enumerate(model.turns)
+    )
     _check_turns(reader, at, raw, turns)
     workspace = execution.workspace if execution else None
     check_workspace(reader, (*at, "execution", "workspace"), workspace, scope.files)
@@ -385,27 +388,27 @@ def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalC
     )
 
 
-def _turns(reader: Reader, at: JsonPath, model: CaseModel, scope: CaseScope) -> tuple[CaseTurn, ...]:
-    """Return the turns of a case; their contents and evaluators are checked."""
-    turns: list[CaseTurn] = []
-    for index, turn in enumerate(model.turns):
-        place = (*at, index)
-        content = read_content_of(reader, (*place, "input"), cast(JsonValue, turn.input), scope.files)
-        raw = reader.document.at(place)
-        key = TurnModel.names().spelling_in(raw, "expected") if isinstance(raw, Mapping) else None
-        expected = None
-        if key is not None:
-            expected = read_content_of(reader, (*place, key), cast(JsonValue, turn.expected), scope.files)
-        turns.append(
-            CaseTurn(
-                input=Message("user", content),
-                expected_messages=() if expected is None else (Message("assistant", expected),),
-                expected_outcome=turn.expected_outcome,
-                rubrics=read_rubrics(reader, (*place, "rubrics"), turn.rubrics),
-                evaluators=read_evaluators(reader, (*place, "evaluators"), scope.evaluators) or (),
-            )
+def make_turn(
+    reader: Reader, at: JsonPath, turn: TurnModel, files: FileFinder | None, scope: EvaluatorScope | None
+) -> CaseTurn:
+    """Return the turn at a path; its content and evaluators are checked.
+
+    From Python, `files` and `scope` are None: content may have any known shape, and the evaluators are read later.
+    """
+    content = read_content_of(reader, (*at, "input"), cast(JsonValue, turn.input), files)
+    key = TurnModel.names().spelling_in(reader.document.at(at), "expected")
+    expected = None if key is None else read_content_of(reader, (*at, key), cast(JsonValue, turn.expected), files)
+    evaluators_at = (*at, "evaluators")
+    return CaseTurn(
+        input=Message("user", content),
+        expected_messages=() if expected is None else (Message("assistant", expected),),
+        expected_outcome=turn.expected_outcome,
+        rubrics=read_rubrics(reader, (*at, "rubrics"), turn.rubrics),
+        evaluators=(
+            listed_evaluators(reader, evaluators_at) if scope is None else read_evaluators(reader, evaluators_at, scope)
         )
-    return tuple(turns)
+        or (),
+    )
 
 
 def _check_turns(reader: Reader, at: JsonPath, raw: JsonObject, turns: Sequence[CaseTurn]) -> None:
@@ -438,8 +441,8 @@ def _contents(reader: Reader, at: JsonPath, case: JsonObject, name: str, files: 
     return [read_content(reader, (*at, key, index), message, files) for index, message in enumerate(messages)]
 
 
-def _messages(models: list[MessageModel], contents: list[Content | None]) -> tuple[Message, ...]:
-    return tuple(model.to_message(content) for model, content in zip(models, contents, strict=True))
+def _messages(read: list[Message], contents: list[Content | None]) -> tuple[Message, ...]:
+    return tuple(map(with_content, read, contents))
 
 
 def read_rubrics(reader: Reader, at: JsonPath, listed: Sequence[str | RubricItem]) -> tuple[RubricItem, ...]:

@@ -1,14 +1,26 @@
 """Reading of the content of a message: texts, and files that are attached."""
 
 from collections.abc import Mapping
+from typing import cast
+
+from msgspec.structs import replace
 
 from agentv.loading.files.attached import FileFinder
-from agentv.loading.files.documents import JsonPath
+from agentv.loading.files.documents import JsonPath, shown_path
 from agentv.loading.files.path_guard import FileProblemError
-from agentv.loading.models.eval_files import MessageModel, PartModel
+from agentv.loading.models.eval_files import PartModel
+from agentv.loading.models.file_model import names_of
 from agentv.loading.models.reader import Reader, kind_of
+from agentv.messages.shapes.fields import read_part
+from agentv.messages.shapes.objects import plain_json
+from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonValue
-from agentv.types.messages import Content, FilePart, Part, TextPart
+from agentv.types.messages import Content, FilePart, Message, Part, TextPart
+
+
+def with_content(message: Message, content: Content | None) -> Message:
+    """Return a message of a file with its content, which is read separately, as it may name files."""
+    return message if message.content is content else replace(message, content=content)
 
 
 def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFinder) -> Content | None:
@@ -19,13 +31,16 @@ def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFi
     if not isinstance(message, Mapping):
         return None
     raw = message.get("content")
-    if raw is None and MessageModel.names().spelling_in(message, "tool_calls") is None:
+    if raw is None and names_of(Message).spelling_in(message, "tool_calls") is None:
         reader.error(at, "a message needs `content`, or `tool_calls`")
     return None if raw is None else read_content_of(reader, (*at, "content"), raw, files)
 
 
-def read_content_of(reader: Reader, place: JsonPath, raw: JsonValue, files: FileFinder) -> Content | None:
-    """Return the content at a path, with its files read; None if it is not understood. Problems are recorded."""
+def read_content_of(reader: Reader, place: JsonPath, raw: JsonValue, files: FileFinder | None) -> Content | None:
+    """Return the content at a path, with its files read; None if it is not understood. Problems are recorded.
+
+    From Python, `files` is None, and the parts may have any known shape.
+    """
     if isinstance(raw, str | Mapping):
         return raw
     if isinstance(raw, list | tuple):
@@ -36,13 +51,23 @@ def read_content_of(reader: Reader, place: JsonPath, raw: JsonValue, files: File
     return None
 
 
-def _part(reader: Reader, at: JsonPath, files: FileFinder) -> Part | None:
+def _part(reader: Reader, at: JsonPath, files: FileFinder | None) -> Part | None:
+    if files is None:
+        return _part_from_python(reader, at)
     model = reader.read(PartModel, at)
     if model is None:
         return None
     if model.type == "text":
         return TextPart(model.value)
     return _attach(reader, (*at, "value"), model.value, files)
+
+
+def _part_from_python(reader: Reader, at: JsonPath) -> Part | None:
+    try:
+        return read_part(cast(JsonValue, plain_json(reader.document.at(at), shown_path(at))), shown_path(at))
+    except MessageError as error:
+        reader.error(at, error.what, allowed=error.advice)
+        return None
 
 
 def _attach(reader: Reader, at: JsonPath, written: str, files: FileFinder) -> FilePart | None:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import PathGuard
@@ -116,19 +117,18 @@ def _outcome_need(config: EvaluatorConfig, registry: Registry[EvaluatorSpec]) ->
 
 
 class EvaluatorScope(Struct, frozen=True):
-    """The names that evaluator entries may use: types, profiles and criteria; and the base folder of their paths.
-
-    `unknown_type` is the severity of an unknown type: "warning" if declared plug-ins, which may define it, were not
-    imported. `criteria_names` None allows any name. `guard` None, as for evaluators from Python, allows files anywhere.
-    """
+    """The names that evaluator entries may use: types, profiles and criteria; and the base folder of their paths."""
 
     registry: Registry[EvaluatorSpec]
     base_dir: str
     guard: PathGuard | None = None
+    """None, as for evaluators from Python, allows files anywhere."""
     profiles: Mapping[str, EvaluatorConfig] = field(default_factory=dict)
     criteria: NamedCriteria = field(default_factory=dict)
     criteria_names: frozenset[str] | None = None
+    """None allows any name."""
     unknown_type: Severity = "error"
+    """The severity of an unknown type: "warning" if declared plug-ins, which may define it, were not imported."""
     lists: SharedLists = field(default_factory=SharedLists)
     variables: JsonObject | None = None
     """The variables of the case whose evaluators are read; None in a file without variables."""
@@ -139,13 +139,19 @@ class EvaluatorScope(Struct, frozen=True):
     outcome_needs: OutcomeNeeds = field(default_factory=OutcomeNeeds)
 
 
+def listed_evaluators(reader: Reader, at: JsonPath) -> tuple[Any, ...] | None:
+    """Return the list at a path; None if there is none, or another value, which is recorded."""
+    raw = reader.document.at(at)
+    if raw is None or isinstance(raw, list | tuple):
+        return None if raw is None else tuple(raw)
+    reader.error(at, "must be a list of evaluators", allowed="each entry starts with '- name: …'")
+    return None
+
+
 def read_evaluators(reader: Reader, at: JsonPath, scope: EvaluatorScope) -> tuple[EvaluatorConfig, ...] | None:
     """Return the evaluators listed at a path; None if there is no list. Problems are recorded."""
-    raw = reader.document.at(at)
+    raw = listed_evaluators(reader, at)
     if raw is None:
-        return None
-    if not isinstance(raw, list | tuple):
-        reader.error(at, "must be a list of evaluators", allowed="each entry starts with '- name: …'")
         return None
     found = [read_evaluator(reader, (*at, index), scope) for index in range(len(raw))]
     seen: set[str] = set()
@@ -188,7 +194,7 @@ def read_evaluator(
     written_type = raw.get("type")
     spec = find_type(reader, (*at, "type"), written_type, scope) if isinstance(written_type, str) else None
     _unnest(reader, at, spec)
-    names = EvaluatorModel.names()
+    names = names_of(EvaluatorModel)
     common = {key: value for key, value in raw.items() if names.of(key)}
     if default_name is not None:
         common.setdefault("name", default_name)
@@ -199,22 +205,9 @@ def read_evaluator(
     check_common_keys(reader, at, model)
     if model.criterion is not None:
         _check_criterion(reader, (*at, names.spelling_in(raw, "criterion") or "criterion"), model.criterion, scope)
-    return EvaluatorConfig(
-        name=model.name,
-        type=spec.name if spec is not None else model.type,
-        settings=settings,
-        weight=model.weight,
-        required=model.required,
-        unmet=model.unmet,
-        negate=model.negate,
-        criterion=model.criterion,
-        source=model.source,
-        window=model.window,
-        per_turn=model.per_turn,
-        aggregate=model.aggregate,
-        timeout_s=model.timeout_seconds,
-        base_dir=scope.base_dir,
-    )
+    common_fields = {name: getattr(model, name) for name in EvaluatorConfig.__struct_fields__}
+    config = EvaluatorConfig(**{**common_fields, "settings": settings, "base_dir": scope.base_dir})
+    return config if spec is None else replace(config, type=spec.name)
 
 
 def check_common_keys(reader: Reader, at: JsonPath, model: EvaluatorModel) -> None:
@@ -224,7 +217,7 @@ def check_common_keys(reader: Reader, at: JsonPath, model: EvaluatorModel) -> No
     try:
         parse_source(model.source)
     except ValueError as error:
-        written = EvaluatorModel.names().spelling_in(reader.document.at(at), "source")
+        written = names_of(EvaluatorModel).spelling_in(reader.document.at(at), "source")
         reader.error((*at, written or "source"), str(error))
     if model.aggregate != "mean" and not model.per_turn:
         reader.error((*at, "aggregate"), "`aggregate` applies only to turns", allowed="add `per_turn: true`")
@@ -246,7 +239,7 @@ def _settings(
 
     A common key that is also a setting of the type is used for both. Members of a composite are returned as configs.
     """
-    common = EvaluatorModel.names()
+    common = names_of(EvaluatorModel)
     settings_class = settings_type(reader, (*at, "type"), spec) if spec is not None else None
     if settings_class is None:
         return {key: value for key, value in raw.items() if common.of(key) is None}

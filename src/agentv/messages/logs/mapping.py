@@ -8,16 +8,15 @@ from msgspec.structs import replace
 
 from agentv.messages.logs.fields import Found, LogRecord, at_path
 from agentv.types.errors import ConfigError, UnknownNameError
+from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.json_value import JsonObject, snake_case
 
-INPUT_KEYS = (
-    *("response", "prompt", "message_history", "context", "ground_truth", "criteria", "agent_config"),
-    *("session_id", "agent_id", "timestamp", "metadata", "id", "target"),
-)
+_CALL_FACTS = ("model", "duration_ms", "usage", "cost_usd", "tags")
+INPUT_KEYS = tuple(name for name in EvaluationInput.__struct_fields__ if name not in _CALL_FACTS)
 """The fields of EvaluationInput, except the facts about the call, which logs write in many forms."""
 
 _FIELD_OF_KEY: Mapping[str, str] = {
-    **{name: name for name in (*INPUT_KEYS, "messages", "model", "duration_ms", "usage", "cost_usd", "tags")},
+    **{name: name for name in (*INPUT_KEYS, "messages", *_CALL_FACTS)},
     "ts": "timestamp",
     "created_at": "timestamp",
     "request_id": "id",

@@ -3,27 +3,16 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, TypeAlias, cast, get_args
+from typing import cast
 
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages import Content, DataPart, Message, Part, Role, TextPart, ToolCall
+from agentv.types.messages import ROLE_SPELLINGS, ROLES, Content, DataPart, Message, Part, Role, TextPart, ToolCall
 from agentv.types.messages_json import compact_json
 from agentv.types.stored import known_duration
 
-WrittenRole: TypeAlias = Literal["system", "user", "assistant", "tool", "developer", "function", "data"]
-"""The roles that a message may have as written, by us or by another program."""
-
-_ROLES: Mapping[str, Role] = {
-    "system": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "tool": "tool",
-    "developer": "system",
-    "data": "system",
-    "function": "tool",
-}
-ROLE_NAMES: tuple[WrittenRole, ...] = get_args(WrittenRole)
+_ROLES: Mapping[str, Role] = {**{role: role for role in ROLES}, **ROLE_SPELLINGS}
+ROLE_NAMES = tuple(_ROLES)
 
 _TOOL_NAMES = ("tool", "tool_name", "toolName", "name")
 _JSON_INPUTS = ("args", "arguments", "tool_arguments", "toolArguments")

@@ -202,7 +202,16 @@ def _group_section(name: str, explained: ExplainedComparison) -> Section:
     one_sided = ((comparison.alignment.only_before, "before"), (comparison.alignment.only_after, "after"))
     counts = [f"{len(names):,} only {when}" for names, when in one_sided if comparison.is_paired and names]
     pairing = ", ".join((pairing_text(comparison), *counts))
-    return Section(Quote(name), (_measures(comparison), Lines((pairing, *summary_sentences(comparison)))))
+    lines = Lines((pairing, *summary_sentences(comparison)))
+    return Section(Quote(name), (_measures(comparison), lines, *_changed_names(comparison)))
+
+
+def _changed_names(comparison: Comparison) -> Iterator[Names]:
+    """Yield the names of the cases that got worse, and of those that got better."""
+    directions: tuple[Direction, ...] = ("regressed", "improved")
+    for direction in directions:
+        if cases := comparison.changed(direction):
+            yield _names(direction, [each.pair.after for each in cases], comparison)
 
 
 def _matrix_document(comparisons: Sequence[ExplainedComparison], max_listed: int) -> Document:

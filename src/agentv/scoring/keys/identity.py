@@ -227,15 +227,7 @@ def _key_of_json(canonical: str) -> str:
 
 def criterion_to_json(criterion: EvaluationCriteria) -> dict[str, JsonValue]:
     """Return a criterion as JSON, without unset fields."""
-    fields: dict[str, JsonValue] = {
-        "name": criterion.name,
-        "description": criterion.description,
-        "scale": criterion.scale,
-        "weight": criterion.weight,
-        "min": criterion.min,
-        "max": criterion.max,
-        "labels": list(criterion.labels) or None,
-    }
+    fields = structs.asdict(criterion) | {"labels": list(criterion.labels) or None}
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -254,16 +246,22 @@ def evaluator_to_json(evaluator: EvaluatorLike, settings_class: SettingsClass | 
         settings = cast(dict[str, JsonValue], without_notes(settings, kind))
     fields: dict[str, JsonValue] = {"name": evaluator.name, "type": evaluator.type, **settings}
     defaults = EvaluatorConfig(name="", type="")
-    for key in ("weight", "required", "negate", "criterion", "source", "window", "per_turn", "aggregate", "unmet"):
+    for key in EvaluatorConfig.__struct_fields__:
         value = getattr(evaluator, key)
-        if value != getattr(defaults, key):
+        if key not in _NOT_IN_JSON and value != getattr(defaults, key):
             fields[key] = value
     return fields
+
+
+_NOT_IN_JSON = frozenset({"name", "type", "settings", "timeout_s", "base_dir"})
+"""The fields of an evaluator that are written in another way, or do not change a judgement."""
 
 
 def _setting_to_json(value: object, settings_class: SettingsClass | None) -> JsonValue:
     if isinstance(value, EvaluatorConfig):
         return evaluator_to_json(value, settings_class)
+    if isinstance(value, RubricItem):
+        return rubric_to_json(value)
     if isinstance(value, Mapping):
         return {str(key): _setting_to_json(item, settings_class) for key, item in value.items()}
     if isinstance(value, list | tuple):
