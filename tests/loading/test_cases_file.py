@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -100,7 +100,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("suites")
 
 
-@settings(max_examples=150, deadline=None)
 @given(suites(), st.lists(items, min_size=1, max_size=3, unique_by=lambda item: item.id), st.data())
 def test_what_stood_there_stays_and_the_rest_reads_back(
     folder: Path, data: bytes, rubrics: list[RubricItem], draw: st.DataObject
@@ -122,7 +121,6 @@ def test_what_stood_there_stays_and_the_rest_reads_back(
     assert [case.get("rubrics") for case in others_read["evalcases"]] == [case.get("rubrics") for case in expected]
 
 
-@settings(max_examples=50, deadline=None)
 @given(suites(), texts)
 def test_cases_are_put_behind_the_last_one(folder: Path, data: bytes, text: str) -> None:
     path = folder / "suite.yaml"
@@ -200,7 +198,6 @@ def test_blank_lines_between_cases_stay_between_them(tmp_path: Path) -> None:
 LINE = '{"id": "ID", "expected_outcome": "}", "input_messages": [{"role": "user", "content": "hi"}]}'
 
 
-@settings(max_examples=50, deadline=None)
 @example(item=RubricItem("\U000e0001", "says so"), ending="\n", compact=False, marked=False)
 @given(items, st.sampled_from(["\n", "\r\n", "  \n\n"]), st.booleans(), st.booleans())
 def test_other_lines_of_json_lines_stay_to_the_byte(

@@ -188,7 +188,7 @@ class SignFlips(Struct, frozen=True, dict=True):
         count = len(means) + empty
         up_to_zero = bisect_right(means, ROUNDING) + empty
         rank = tail * count
-        if sign * self.differences.mean > 0 and 0 < up_to_zero < count:
+        if sign * self.differences.mean > ROUNDING and 0 < up_to_zero < count:
             share = self.p / 2
             if tail >= share - ROUNDING:
                 above = max(tail - share, 0.0) / (1 - share) * (count - up_to_zero)
