@@ -80,10 +80,11 @@ SEGMENTS = "segments.jsonl"
 
 
 class TableRecording(Struct, frozen=True):
-    """The recorded answers of a table. `positions` are indices into `rows`; the trial None stands for every trial."""
+    """The recorded answers of a table."""
 
     path: Path
     positions: Mapping[_AnswerKey, int]
+    """Indices into `rows`; the trial None stands for every trial."""
     rows: Sequence[JsonObject]
 
     def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
