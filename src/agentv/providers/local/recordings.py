@@ -93,10 +93,11 @@ class TableRecording(Struct, frozen=True):
 
 
 class Recording(Struct, frozen=True):
-    """One file of recorded answers. `positions` are byte offsets; the trial None stands for every trial."""
+    """One file of recorded answers."""
 
     path: Path
     positions: Mapping[_AnswerKey, int]
+    """Byte offsets; the trial None stands for every trial."""
 
     def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
         """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none.
