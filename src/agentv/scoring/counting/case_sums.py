@@ -49,7 +49,7 @@ class _SpilledChunk(NamedTuple):
 
     spill: Spill
     offset: int
-    """The first byte."""
+    """The position of their first byte."""
     starts: "array[int]"
     """The index of each part's first entry, and at the end the number of entries."""
 

@@ -24,7 +24,7 @@ class Sample(Struct, frozen=True):
     bound: int = _HASH_RANGE
     """Lines with a hash below it (of 2**64) are included; not used if `count` is set."""
     count: int | None = None
-    """The number of lines."""
+    """The number of lines to include; None if `bound` decides."""
     by: tuple[str, ...] = ()
     """The path of a JSON key whose value is hashed instead of the line.
 

@@ -38,7 +38,7 @@ class Metric(Struct, frozen=True):
     takes: ArgumentKind = "nothing"
     """The kind of its argument."""
     fields: tuple[str, ...] = ()
-    """Set for a metric that takes a name, such as `mean`."""
+    """Names such as `mean`; only a metric that takes a name has fields."""
     has_interval: bool = False
     """True if `with 95%` is allowed."""
 
