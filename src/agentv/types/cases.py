@@ -131,13 +131,13 @@ class CaseTurn(Struct, frozen=True):
 
 
 class TurnRules(Struct, frozen=True):
-    """How a conversation is held and scored."""
+    """How a conversation is held and scored: keys of `execution` in files."""
 
-    aggregate: ConversationAggregate = "mean"
-    """How the scores of the turns are combined."""
-    on_failure: OnTurnFailure = "continue"
+    aggregate: Annotated[ConversationAggregate, Meta(extra={"file_key": "turn_aggregate"})] = "mean"
+    """How the scores of the turns are combined; it changes no answer."""
+    on_failure: Annotated[OnTurnFailure, Meta(extra={"file_key": "on_turn_failure"})] = "continue"
     """With "stop", a turn that does not pass ends the conversation, and the remaining turns score 0."""
-    window: Count | None = None
+    window: Annotated[Count | None, Meta(extra={"file_key": "turn_window"})] = None
     """The number of last turns that the target gets, including the new one; None is all of them."""
 
 
