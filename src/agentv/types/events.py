@@ -10,24 +10,24 @@ from agentv.types.results import RunReport
 
 
 class RunStarted(Struct, frozen=True):
-    """A run begins. `planned` is None when the number of rows is not known yet (a stream).
-
-    `trials` is the number of trials of each case with each target, 1 if cases differ. `prompts` are the prompts of
-    each case; empty if there are none, or if suites differ. `budget_usd` is the run's budget, None without a limit;
-    `spent_usd` is the cost before it was resumed.
-    """
+    """A run begins."""
 
     run_id: str
     planned: int | None
+    """None when the number of rows is not known yet (a stream)."""
     suites: tuple[str, ...]
     targets: tuple[str, ...]
     workers: int
     folder: str | None
     cases: int | None = None
     trials: int = 1
+    """The number of trials of each case with each target; 1 if cases differ."""
     prompts: tuple[str, ...] = ()
+    """The prompts of each case; empty if there are none, or if suites differ."""
     budget_usd: float | None = None
+    """The run's budget; None without a limit."""
     spent_usd: float = 0.0
+    """The cost before the run was resumed."""
 
 
 class RowsCounted(Struct, frozen=True):
