@@ -26,10 +26,12 @@ from agentv.types.usage import Usage
 
 
 class _CacheKeys(Struct, frozen=True):
-    """The cache keys of a request: `request` is the same for all equal requests of a run, `repeated` is not."""
+    """The cache keys of a request."""
 
     request: str
+    """The same for all equal requests of a run."""
     repeated: str
+    """Different for each of several equal requests of a run."""
 
 
 class BatchAnswerCache(Struct):

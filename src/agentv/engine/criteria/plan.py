@@ -91,14 +91,13 @@ def where_of(config: EvaluationRunConfig) -> str:
 
 
 class PlannedEvaluator(Struct, frozen=True):
-    """One evaluator: its config, its typed settings, and `given`: the config itself, or an evaluator object.
-
-    `at` is its JSON path in the configuration.
-    """
+    """One evaluator with its config and its typed settings."""
 
     config: EvaluatorConfig
     given: EvaluatorLike
+    """The config itself, or an evaluator object."""
     at: str
+    """The JSON path of the evaluator in the configuration."""
     settings: object = None
 
 

@@ -28,15 +28,17 @@ from agentv.types.records.result import CaseResult
 
 
 class RejudgePlan(ResumePlan):
-    """A plan to judge the stored answers of the `chosen` result keys `repeats` times each.
+    """A plan to judge stored answers several times each.
 
-    The trial of a resulting row is `trial * repeats + repeat`. `found` collects the chosen keys whose answer is judged.
     Answers whose case or target was edited since are skipped.
     """
 
     chosen: frozenset[ResultKey] = frozenset()
+    """The result keys of the answers to judge."""
     repeats: int = 1
+    """How often each answer is judged. The trial of a resulting row is `trial * repeats + repeat`."""
     found: set[ResultKey] = field(default_factory=set)
+    """Collects the chosen keys whose answer is judged."""
 
     def remaining_tasks(
         self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder
