@@ -121,7 +121,7 @@ class OutputOptions(Struct, frozen=True):
     verbose: bool = False
     log_file: str | None = None
     folder: Path = field(default_factory=Path.cwd)
-    """The folder from which relative paths of these files start."""
+    """The folder from which relative paths of `outputs` and `log_file` start."""
     has_verdict: bool = True
 
     def stream(self, stdout: TextIO) -> TextIO:

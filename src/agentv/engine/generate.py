@@ -88,7 +88,7 @@ class GenerationPrompt(Struct, frozen=True):
     template: str
     """The request to the model."""
     instructions: str
-    """"" for a template of the user, which has its own instructions."""
+    """Empty for a template of the user, which has its own instructions."""
     reply_format: str
     """The format of the model's reply."""
     schema: JsonObject

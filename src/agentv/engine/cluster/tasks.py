@@ -83,7 +83,7 @@ class RunSpec(Struct, frozen=True):
 
     run_id: str
     folder: str
-    """The run's working folder on the driver. If the project is sent as `packed`, a node has a copy of this folder."""
+    """The run's working folder on the driver. With `packed`, a node reads the files in its copy of this folder."""
     paths: tuple[str, ...]
     """Eval files, relative to `folder`."""
     options: RunOptions

@@ -65,7 +65,7 @@ class SuiteCheck(Struct):
     judges: dict[int, ResolvedTarget] = field(default_factory=dict)
     """The targets that the suite calls as judges, by id."""
     evaluator_names: set[str] = field(default_factory=set)
-    """The name of each turn's result is one of them; the names of the turn's evaluators are not."""
+    """Has the name of each turn's result, but not the names of the turn's evaluators."""
     tags: set[str] = field(default_factory=set)
     files: set[str] = field(default_factory=set)
     """The files that evaluators read or run."""

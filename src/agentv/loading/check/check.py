@@ -132,12 +132,13 @@ def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Pro
 
 
 class Surroundings(Struct, frozen=True):
-    """The values that all files of one check share. `allow_paths` are relative to `cwd`."""
+    """The values that all files of one check share."""
 
     cwd: Path
     env: Mapping[str, str]
     specs: Specs
     allow_paths: tuple[str, ...] = ()
+    """Relative to `cwd`."""
     variables: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -49,15 +49,14 @@ class ReferenceReader(Reader):
 
 
 class Filled(Struct, frozen=True):
-    """A value with its references filled: as it is used, and as it may be shown (`public`).
-
-    Messages must not print the `variable_values` in it. `single_references` are the paths of
-    values that consist of one reference: a filled value there may become a number or boolean.
-    """
+    """A value with its references filled."""
 
     value: JsonValue
+    """The value as it is used. Messages must not print the `variable_values` in it."""
     public: JsonValue
+    """The value as it may be shown."""
     single_references: frozenset[JsonPath]
+    """The paths of values that consist of one reference: a filled value there may become a number or boolean."""
     secrets: frozenset[str]
     variable_values: frozenset[str] = frozenset()
 

@@ -157,16 +157,15 @@ HEAD_BYTES = 1 << 20
 
 
 class JsonLinesCases(Struct, frozen=True):
-    """The cases of a JSON Lines file, one per line, read again on each iteration. `shown` is its name in messages.
-
-    A line without input messages is a row of a dataset; `rules` make a case of it. `head` caches the first cases,
-    which are read several times before a run starts.
-    """
+    """The cases of a JSON Lines file, one per line, read again on each iteration."""
 
     path: Path
     shown: str
+    """The name of the file in messages."""
     rules: RowRules
+    """How to make a case of a line without input messages, which is a row of a dataset."""
     head: tuple[EvalCase | BrokenCase, ...] = ()
+    """The first cases, cached because they are read several times before a run starts."""
 
     @property
     def scope(self) -> CaseScope:
