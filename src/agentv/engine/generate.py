@@ -344,14 +344,13 @@ _PLACEHOLDER_RUBRICS = (RubricItem("placeholder", "Stands for a generated rubric
 
 
 class RubricsJob(Struct, frozen=True):
-    """The generation tasks for a file: a task for each case without rubrics, by the case's index in the file.
-
-    `skipped` are the ids of cases that have rubrics already.
-    """
+    """The generation tasks for a file: a task for each case without rubrics."""
 
     file: CasesFile
     tasks: dict[int, GenerationTask[tuple[RubricItem, ...]]]
+    """The tasks by the index of the case in the file."""
     skipped: tuple[str, ...]
+    """The ids of cases that have rubrics already."""
 
 
 def make_rubrics_job(file: CasesFile, cases: Sequence[EvalCase], chosen: Sequence[int], specs: Specs) -> RubricsJob:
@@ -422,10 +421,11 @@ PLACEHOLDER_CASE: JsonObject = {
 
 
 class NewCases(Struct, frozen=True):
-    """Generated cases by record, each with a unique id; `repeated` counts skipped cases, whose input exists already."""
+    """Generated cases by record, each with a unique id."""
 
     by_record: tuple[Generated[tuple[JsonObject, ...]], ...]
     repeated: int = 0
+    """The number of skipped cases, whose input exists already."""
 
     @property
     def cases(self) -> list[JsonObject]:

@@ -240,10 +240,7 @@ class InProcessQuota:
 
 
 class HeldLease(Struct):
-    """A lease of this process: what was granted, and what of it was used. Times are seconds of this process's clock.
-
-    `is_single_use` is True for a grant that expires at once: it permits the call that requested it, and no other.
-    """
+    """A lease of this process: what was granted, and what of it was used. Times are seconds of this process's clock."""
 
     id: str
     granted: Amounts
@@ -252,6 +249,7 @@ class HeldLease(Struct):
     tokens: float = 0.0
     closed_at: float | None = None
     is_single_use: bool = True
+    """True for a grant that expires at once: it permits the call that requested it, and no other."""
 
     def use(self) -> LeaseUse:
         """Return the final use of the lease, to be reported."""

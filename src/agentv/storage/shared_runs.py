@@ -53,17 +53,19 @@ class SharedRun(Struct, frozen=True):
 
 
 class Pushed(Struct, frozen=True):
-    """The outcome of a push: `lines` is the number of lines that the store lacked."""
+    """The outcome of a push."""
 
     run_id: str
     lines: int
+    """The number of lines that the store lacked."""
 
 
 class Pulled(Struct, frozen=True):
-    """The outcome of a pull: `lines` is the number of lines that the folder lacked."""
+    """The outcome of a pull."""
 
     folder: Path
     lines: int
+    """The number of lines that the folder lacked."""
 
 
 class Upgraded(Struct, frozen=True):

@@ -288,17 +288,19 @@ else:
 
 
 class EmbeddingRequest(Struct, frozen=True):
-    """Texts to embed. `timeout_s` is the time limit of this attempt."""
+    """Texts to embed."""
 
     texts: tuple[str, ...]
     timeout_s: float | None = None
+    """The time limit of this attempt."""
 
 
 class EmbeddingResponse(Struct, frozen=True, gc=False):
-    """One vector per text, in the order of the texts. `cut` has the indexes of texts that were truncated."""
+    """One vector per text, in the order of the texts."""
 
     vectors: tuple[Vector, ...]
     cut: frozenset[int] = frozenset()
+    """The indexes of texts that were truncated."""
     usage: Usage | None = None
     cost_usd: float | None = None
     model: str | None = None

@@ -31,12 +31,13 @@ LEVEL = 0.95
 
 
 class Interval(Struct, frozen=True):
-    """A two-sided confidence interval, in the unit of its estimate; `level` is its coverage."""
+    """A two-sided confidence interval, in the unit of its estimate."""
 
     low: float
     high: float
     method: IntervalMethod
     level: float = LEVEL
+    """The coverage of the interval."""
 
 
 class CountsByState:
@@ -128,9 +129,10 @@ class TargetSummary(CountsByState, Struct, frozen=True):
 
 
 class CellSummary(CountsByState, Struct, frozen=True):
-    """Counts, rate and mean of the rows of one prompt with one target; `prompt` is None for suites without prompts."""
+    """Counts, rate and mean of the rows of one prompt with one target."""
 
     prompt: str | None
+    """None for suites without prompts."""
     target: str
     counts: Mapping[str, int]
     mean_score: float | None
@@ -160,15 +162,13 @@ class BestCell(Struct, frozen=True):
 
 
 class MatrixSummary(Struct, frozen=True):
-    """The prompts and targets of a run, both in the order of their first rows, and the cells that have rows.
-
-    `best` is None if fewer than two cells have a judged row.
-    """
+    """The prompts and targets of a run, both in the order of their first rows, and the cells that have rows."""
 
     prompts: tuple[str | None, ...]
     targets: tuple[str, ...]
     cells: tuple[CellSummary, ...]
     best: BestCell | None = None
+    """None if fewer than two cells have a judged row."""
 
     def cell(self, prompt: str | None, target: str) -> CellSummary | None:
         """Return a cell, None if no row has that prompt and target."""
@@ -209,11 +209,13 @@ class MeasuredRate(Struct, frozen=True):
 
 
 class Confusion(Struct, frozen=True):
-    """Answers counted by the verdicts of the judge and of people. `judge_alone`: only the judge passed them."""
+    """Answers counted by the verdicts of the judge and of people."""
 
     both_pass: int = 0
     judge_alone: int = 0
+    """Only the judge passed these answers."""
     people_alone: int = 0
+    """Only people passed these answers."""
     both_fail: int = 0
 
     @property

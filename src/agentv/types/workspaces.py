@@ -161,11 +161,11 @@ class ChangedFile(Struct, frozen=True):
 
 
 class WorkspaceChanges(Struct, frozen=True):
-    """The changes of an agent: the changed files ordered by path, and a unified diff as git writes it.
-
-    Both are limited in size; `notes` say how many files were left out.
-    """
+    """The changes of an agent. Both the list of files and the diff are limited in size."""
 
     diff: str = ""
+    """A unified diff as git writes it."""
     changed: tuple[ChangedFile, ...] = ()
+    """The changed files, ordered by path."""
     notes: tuple[str, ...] = ()
+    """How many files were left out."""

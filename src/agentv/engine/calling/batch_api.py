@@ -158,20 +158,22 @@ T = TypeVar("T")
 
 
 class BatchAnswers(Struct, frozen=True):
-    """The answers of a batch, by answer key. `is_open` is True if a later run has to fetch the batch."""
+    """The answers of a batch, by answer key."""
 
     ticket: BatchTicket
     answers: Mapping[str, ProviderResponse | Failure]
     is_open: bool = False
+    """True if a later run has to fetch the batch."""
 
 
 class BatchApi(Struct, frozen=True):
-    """Submits batches and waits for them. `note` writes an event of the run."""
+    """Submits batches and waits for them."""
 
     provider: BatchApiProvider
     resilient: ResilientProvider
     runtime: Runtime
     note: NoteEvent
+    """Writes an event of the run."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def call(self, cases: Sequence[PreparedCase], save: SaveAnswers) -> None:

@@ -143,11 +143,12 @@ class Machines(Protocol):
 
 
 class LeasedRow(Struct):
-    """A row that a node runs. `answers` are its stored answers, in the order in which the node sent them."""
+    """A row that a node runs."""
 
     task: CaseTask
     result: asyncio.Future[CaseResult]
     answers: list[Answer] = field(default_factory=list)
+    """The stored answers of the row, in the order in which the node sent them."""
 
 
 class NodeSession:

@@ -77,16 +77,17 @@ class SpoolRules(Struct, frozen=True):
 
 
 class SpooledResult(Struct, frozen=True, kw_only=True, gc=False):
-    """A result in the spool: the size of its line, its answer's number on this node, and its line for the driver.
-
-    With `is_stored_by_driver` the driver stores the result itself, because parts of it become blobs.
-    """
+    """A result in the spool."""
 
     row: ResultKey
     size: int
+    """The size of its line."""
     answer: int | None
+    """The number of its answer on this node."""
     driver_line: bytes
+    """Its line for the driver."""
     is_stored_by_driver: bool
+    """True if the driver stores the result itself, because parts of it become blobs."""
 
 
 class Spool(Struct, kw_only=True):

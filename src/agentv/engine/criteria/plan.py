@@ -102,7 +102,7 @@ class PlannedEvaluator(Struct, frozen=True):
 
 
 class CriteriaPlan(Struct, frozen=True, eq=False):
-    """A resolved configuration, with all evaluators and the selected ones. With `problems` it cannot be run."""
+    """A resolved configuration, with all evaluators and the selected ones."""
 
     specs: Specs
     known: KnownTargets
@@ -114,6 +114,7 @@ class CriteriaPlan(Struct, frozen=True, eq=False):
     targets: tuple[TargetConfig, ...]
     """The targets given with the configuration, and its judges, including a default one."""
     problems: tuple[Problem, ...]
+    """If there are any, the configuration cannot be run."""
     warnings: tuple[str, ...] = ()
     where: str = WHERE
     """The name of the configuration for messages."""

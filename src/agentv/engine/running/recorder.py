@@ -91,9 +91,10 @@ def judge_outcomes(results: Iterable[EvaluatorResult]) -> list[tuple[str, Failur
 
 
 class JudgeFailures(Struct):
-    """Counts, for each judge of a run, how often it failed in a row. `limit` failures in a row end the run."""
+    """Counts, for each judge of a run, how often it failed in a row."""
 
     limit: int
+    """This many failures in a row end the run."""
     in_a_row: dict[str, int] = field(default_factory=dict)
 
     def count(self, results: Iterable[EvaluatorResult]) -> "JudgeStop | None":

@@ -71,14 +71,12 @@ def make_rejudge_plan(plan: RunPlan, run: StoredRun, chosen: Collection[ResultKe
 
 
 class _CasesWithNamedEvaluators(Struct, frozen=True):
-    """The cases of a suite with only the evaluators in `names`; the name of a turn selects all its evaluators.
-
-    A case that has none of them keeps all its evaluators.
-    """
+    """The cases of a suite with only some of their evaluators; a case that has none of these keeps all its own."""
 
     cases: CaseSource
     suite: EvalSuite
     names: frozenset[str]
+    """The names of the evaluators; the name of a turn selects all its evaluators."""
 
     @property
     def count(self) -> int | None:
@@ -152,14 +150,14 @@ def results_by_evaluator(
 
 
 class JudgeSetups(Struct, frozen=True):
-    """The setups with which an evaluator judged rows of a stored run, as digests, if the files still describe them.
-
-    `unmatched_rows` counts the rows that were judged with a setup that the files no longer describe: a file was edited
-    since, or the case or its evaluator was removed.
-    """
+    """The setups with which an evaluator judged rows of a stored run."""
 
     setups: tuple[str, ...]
+    """The setups as digests, if the files still describe them."""
     unmatched_rows: int
+    """The number of rows that were judged with a setup that the files no longer describe: a file was edited since, or
+    the case or its evaluator was removed.
+    """
 
 
 def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, clock: Clock) -> JudgeSetups:

@@ -196,15 +196,16 @@ class VerdictBasis(Struct, frozen=True):
 
 
 class VerdictDifference(Struct, frozen=True):
-    """The verdict that the rows give, the different verdict that was recorded, and the numbers that differ.
-
-    `only_lacks_rows` is True if rows are missing, and no state has more rows than recorded.
-    """
+    """A verdict that was recorded, and the different verdict that the rows give."""
 
     found: RunVerdict
+    """The verdict that the rows give."""
     recorded: RunVerdict
+    """The verdict that was recorded."""
     numbers: tuple[str, ...]
+    """The numbers that differ."""
     only_lacks_rows: bool
+    """True if rows are missing, and no state has more rows than recorded."""
 
     @property
     def sentence(self) -> str:

@@ -62,12 +62,13 @@ class Filled(Struct, frozen=True):
 
 
 class _Filler(Struct):
-    """Fills the references of one target. Unset variables are recorded as problems of severity `unset_severity`."""
+    """Fills the references of one target."""
 
     reader: Reader
     env: Mapping[str, str]
     target: str
     unset_severity: Severity
+    """The severity of the problem that a variable is not set."""
     public_env: Collection[str] = ()
     single_references: set[JsonPath] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)

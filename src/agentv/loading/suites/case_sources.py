@@ -273,13 +273,11 @@ class UnknownCases(Struct, frozen=True):
 
 
 class JoinedCases(Struct, frozen=True):
-    """A chain of several sources. A case with a repeated id becomes a broken case that names both positions.
-
-    `root` is the folder that the files in locations are relative to.
-    """
+    """A chain of several sources. A case with a repeated id becomes a broken case that names both positions."""
 
     parts: tuple[CaseSource, ...]
     root: Path
+    """The folder that the files in locations are relative to."""
 
     @property
     def count(self) -> int | None:

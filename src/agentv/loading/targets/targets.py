@@ -31,11 +31,12 @@ from agentv.types.targets import ResolvedTarget, TargetConfig
 
 
 class CheckedTarget(Struct, frozen=True):
-    """A checked target. `settings` is None if the provider is unknown or a setting is invalid."""
+    """A checked target."""
 
     model: TargetModel | None
     spec: ProviderSpec | None
     settings: object | None
+    """None if the provider is unknown or a setting is invalid."""
 
 
 def lift_settings(reader: Reader, at: JsonPath, raw: JsonObject, registry: Registry[ProviderSpec]) -> None:

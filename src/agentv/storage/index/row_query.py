@@ -41,9 +41,10 @@ class RowQuery(Struct, frozen=True, kw_only=True):
 
 
 class RowEntry(Struct, frozen=True):
-    """One current result: the values it is listed by, and its place in results.jsonl (`line` counts from 1)."""
+    """One current result: the values it is listed by, and its place in results.jsonl."""
 
     line: int
+    """Counted from 1."""
     offset: int
     size: int
     slot: ResultKey
@@ -81,11 +82,12 @@ class RowPage(Struct, frozen=True):
 
 
 class Cell(NamedTuple):
-    """The number of results with the same suite, target, prompt, state and tags; `prompt` is "" without one."""
+    """The number of results with the same suite, target, prompt, state and tags."""
 
     suite: str
     target: str
     prompt: str
+    """Empty for results without a prompt."""
     state: str
     tags: tuple[str, ...]
     rows: int

@@ -18,16 +18,16 @@ resume with a changed target, or the gate `confirmed_regressions`."""
 
 
 class ResultKey(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The position of a row in a plan: suite path, case id, target name, trial (from 0), prompt.
-
-    `prompt` is the id of one of the suite's `prompts`; None for a suite without prompts.
-    """
+    """The position of a row in a plan."""
 
     suite: str
+    """The path of the suite."""
     eval_id: str
     target: str
     trial: int = always(0)
+    """Counted from 0."""
     prompt: str | None = None
+    """The id of one of the suite's `prompts`; None for a suite without prompts."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the key as records and reports write it."""
@@ -61,10 +61,7 @@ class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The output of a target in the last attempt of a call that failed. It is never scored.
-
-    `estimated` is True if its tokens were estimated from its texts, because the vendor did not report them.
-    """
+    """The output of a target in the last attempt of a call that failed. It is never scored."""
 
     text: str = always("")
     reasoning: str | None = None
@@ -73,6 +70,7 @@ class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     usage: Usage | None = None
     cost_usd: StoredCost | None = None
     estimated: bool = False
+    """True if the tokens were estimated from the texts, because the vendor did not report them."""
 
 
 class AnsweredTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -20,10 +20,7 @@ RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
 
 class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The usage and cost of the target or the judges of a row; each field is None when it is not known.
-
-    `estimated` is True if a part of the usage and cost was estimated from texts.
-    """
+    """The usage and cost of the target or the judges of a row; each field is None when it is not known."""
 
     input: StoredCount | None = None
     output: StoredCount | None = None
@@ -33,6 +30,7 @@ class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
     requests: StoredCount | None = None
     cost_usd: StoredCost | None = None
     estimated: bool = False
+    """True if a part of the usage and cost was estimated from texts."""
 
     @classmethod
     def of(cls, usage: Usage | None, cost_usd: float | None, *, estimated: bool = False) -> Self | None:

@@ -9,13 +9,11 @@ from agentv.types.stored import SEGMENT_SCHEMA, SEGMENTS_SCHEMA, always
 
 
 class SegmentsRecord(Struct, frozen=True, kw_only=True):
-    """The first line of segments.jsonl. `url` is the folder of the segments: a URL, or a path.
-
-    A relative path starts from the run's folder.
-    """
+    """The first line of segments.jsonl."""
 
     schema: str = always(SEGMENTS_SCHEMA)
     url: str
+    """The folder of the segments: a URL, or a path. A relative path starts from the run's folder."""
 
 
 class LinesTotal(Struct, frozen=True, kw_only=True):
