@@ -31,13 +31,15 @@ class Line(Struct, frozen=True):
     """One line without its newline."""
 
     file: str
-    """`-` is standard input."""
+    """Its path; `-` is standard input."""
     number: int
-    """Counted from 1 in its file."""
+    """Its number in its file, from 1."""
     data: bytes
     part: int = 1
-    """The number of a record, from 1, among those of the same line: a JSON document on one line may hold several
-    records. LineStream leaves it at 1; its caller numbers the parts.
+    """The number of a record, from 1, among those of the same line.
+
+    A JSON document on one line may hold several records. LineStream leaves the number at 1; its caller numbers the
+    parts.
     """
 
 

@@ -490,7 +490,7 @@ MAX_OUTPUT_BYTES = 10 * 2**20
 
 
 class Command(Struct, frozen=True):
-    """A command: `argv` or `shell`, exactly one of the two."""
+    """A command. Exactly one of `argv` and `shell` is set."""
 
     argv: tuple[str, ...] = ()
     """Executed directly."""
@@ -502,6 +502,7 @@ class Command(Struct, frozen=True):
     stdin: bytes = b""
     """Written while the command runs; a command need not read it."""
     inherit: tuple[str, ...] | None = None
+    """The only variables that the command inherits besides PATH; None passes on all."""
 
     def __post_init__(self) -> None:
         """Raise ValueError unless exactly one of `argv` and `shell` is set."""
@@ -518,9 +519,9 @@ class Outcome(Struct, frozen=True):
     """The result of a command."""
 
     exit_code: int | None
-    """None if agentv ended it, and -N if signal N did."""
+    """None if agentv ended the command, and -N if signal N did."""
     stdout: bytes
-    """Complete unless `too_large`, and empty if a listener received it."""
+    """Complete unless `too_large`; empty if a listener received it."""
     stderr: str
     """The last 2,000 characters, with invalid bytes replaced."""
     timed_out: bool = False

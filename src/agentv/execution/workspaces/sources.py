@@ -179,7 +179,7 @@ class Source(Struct, frozen=True):
     """The initial files of all workspaces of one config."""
 
     folder: Path
-    """The files; they are never modified, because they are the base of diffs."""
+    """Never modified: it is the base of diffs."""
     scratch: Path
     """The place of an empty repository, with which git matches paths."""
     notes: tuple[str, ...] = ()

@@ -230,11 +230,11 @@ class Change(Struct, frozen=True):
 
     path: str
     old_path: str
-    """Differs from `path` if the file was renamed."""
+    """Differs from `path` if it was renamed."""
     old: Entry | None
-    """None if the file was added."""
+    """None if the path was added."""
     new: Entry | None
-    """None if the file was deleted."""
+    """None if the path was deleted."""
 
     @property
     def sides(self) -> tuple[str, str]:
