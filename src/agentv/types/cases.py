@@ -182,17 +182,14 @@ class CaseKeywords(TypedDict, total=False):
 
 
 class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
-    """One input for a target, with the expectations of a good answer.
-
-    A string as `input_messages` is one user message, a string as `expected_messages` one assistant message. With
-    `turns`, the case is a conversation: each turn is sent after `input_messages`, the earlier turns and the target's
-    answers to them, and `evaluators` judge the whole conversation.
-    """
+    """One input for a target, with the expectations of a good answer."""
 
     id: str
     input_messages: tuple[Message, ...] = ()
+    """A string is one user message."""
     expected_outcome: str = ""
     expected_messages: tuple[Message, ...] = ()
+    """A string is one assistant message."""
     conversation_id: str | None = None
     tags: tuple[str, ...] = ()
     metadata: JsonObject = field(default_factory=dict)
@@ -221,6 +218,9 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     on_dependency_failure: OnDependencyFailure = "skip"
     """What to do if a case of `depends_on` has an error."""
     turns: tuple[CaseTurn, ...] = ()
+    """The turns of a conversation. Each is sent after `input_messages`, the earlier turns and the target's answers to
+    them; `evaluators` judge the whole conversation.
+    """
     turn_rules: TurnRules = TurnRules()
     skip: str | None = None
     """The reason why the case is not run."""
