@@ -362,7 +362,7 @@ def _open_existing(
     if not evals_options.out.exists():
         return CasesFile(evals_options.out, b"", ()), None
     target = load_suite(evals_options.out, specs=specs, allow_paths=allow_paths).target
-    file = open_cases(evals_options.out, allow_paths=allow_paths)
+    file = open_cases(evals_options.out, specs, allow_paths=allow_paths)
     file.with_cases([PLACEHOLDER_CASE], [yaml_item(PLACEHOLDER_CASE)], specs)
     return file, target
 
@@ -417,7 +417,7 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
         run_options = options.run_options(case_globs)
         cwd = Path.cwd()
         inputs = load_inputs(find_eval_files([path], cwd=cwd), run_options, cwd=cwd, env=os.environ)
-        suite, file = inputs.suites[0].suite, open_cases(path, allow_paths=options.allow_paths)
+        suite, file = inputs.suites[0].suite, open_cases(path, inputs.specs, allow_paths=options.allow_paths)
         cases, positions = _readable_cases(suite), select_cases(suite, run_options).positions
         chosen = [index for index in range(len(cases)) if positions is None or index in positions]
         if not chosen:

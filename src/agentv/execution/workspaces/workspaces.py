@@ -225,12 +225,15 @@ class FolderSnapshot(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """One changed path: `old` is None if added, `new` is None if deleted, `old_path` differs if renamed."""
+    """One changed path."""
 
     path: str
     old_path: str
+    """Differs from `path` if it was renamed."""
     old: Entry | None
+    """None if the path was added."""
     new: Entry | None
+    """None if the path was deleted."""
 
     @property
     def sides(self) -> tuple[str, str]:

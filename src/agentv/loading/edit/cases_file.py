@@ -15,10 +15,10 @@ from agentv.loading.files.documents import Document, Mark, shown_path
 from agentv.loading.files.json_lines import parse_json
 from agentv.loading.files.kinds import CASE_KEYS
 from agentv.loading.files.text import BYTE_ORDER_MARK, decode, read_bytes, shown
-from agentv.loading.importers.generations import find_generation
 from agentv.loading.models.eval_files import CaseModel
 from agentv.loading.models.reader import Reader, raise_errors
 from agentv.loading.suites.suites import read_suite
+from agentv.loading.translation.importers import importers_of
 from agentv.registry import Specs
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -310,7 +310,7 @@ class CasesFile(Struct, frozen=True):
         return extended
 
 
-def open_cases(path: Path, *, allow_paths: tuple[str, ...] = ()) -> CasesFile:
+def open_cases(path: Path, specs: Specs, *, allow_paths: tuple[str, ...] = ()) -> CasesFile:
     """Open an eval file for additions; `allow_paths` are as for CasesFile.
 
     Raises EvalFileError when it is unreadable or its cases are in another file.
@@ -321,9 +321,9 @@ def open_cases(path: Path, *, allow_paths: tuple[str, ...] = ()) -> CasesFile:
     document, problems = compose(decode(data, name), name)
     if document is None:
         raise EvalFileError(name, problems)
-    generation = find_generation(document.value)
-    if generation.is_foreign:
-        message = f"this is an eval file of {generation.title}, to which no keys or cases can be added"
+    program = importers_of(specs).program_of(document.value)
+    if program:
+        message = f"this is an eval file of {program}, to which no keys or cases can be added"
         advice = "convert it first: agentv convert FILE -o OUT --to agentv"
         raise EvalFileError(name, [Problem(name, message, *document.start, "$", advice)])
     key = _cases_key(document)

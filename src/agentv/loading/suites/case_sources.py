@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from agentv.loading.files.documents import Document
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
-from agentv.loading.importers.agentv_files import problems_of
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.loading.suites.cases import CaseScope, ReadRow, RowRules, is_case, make_read_row, read_case, without_content
 from agentv.scoring.keys.identity import DigestSet
@@ -251,7 +250,7 @@ class JsonLinesCases(Struct, frozen=True):
         if isinstance(values, Mapping) and (self.scope.is_foreign or is_case(values)):
             reader = self.scope.translated(Reader(document, problems))
             location = Location(self.scope.file, line)
-            return make_read_row(read_case(reader, (), self.scope), problems_of(reader), location, values.get("id"))
+            return make_read_row(read_case(reader, (), self.scope), reader.all_problems(), location, values.get("id"))
         if isinstance(values, Mapping):
             from agentv.loading.datasets.rows import Row  # noqa: PLC0415
             from agentv.loading.suites.dataset_cases import read_row  # noqa: PLC0415 - most lines are cases

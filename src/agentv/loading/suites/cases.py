@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
-from agentv.loading.importers.agentv_files import AgentvImport
 from agentv.loading.models.eval_files import (
     CaseModel,
     TurnModel,
@@ -23,6 +22,7 @@ from agentv.loading.suites.criteria import read_criteria
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, listed_evaluators, read_evaluators
 from agentv.loading.suites.prompts import SuitePrompt, make_fill
 from agentv.loading.suites.variables import SuiteVariables, Template
+from agentv.loading.translation.importers import SuiteImport
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, evaluators_of_turn
 from agentv.templating.case_variables import Fault
 from agentv.types.cases import (
@@ -109,7 +109,7 @@ class CaseScope(Struct, frozen=True):
     files: FileFinder
     file: str
     """Its own file, relative to the repository root."""
-    importer: AgentvImport | None = None
+    importer: SuiteImport | None = None
     """Translates the cases of a file of AgentV; None for our own files."""
     variables: SuiteVariables | None = None
     """The variables of the eval file; None if it declares none and reads no dataset."""
@@ -125,7 +125,7 @@ class CaseScope(Struct, frozen=True):
     @property
     def is_foreign(self) -> bool:
         """True if the cases have the meanings of an earlier AgentV."""
-        return self.importer is not None and self.importer.generation.is_foreign
+        return self.importer is not None and self.importer.is_foreign
 
 
 class RowRules(Struct, frozen=True):
