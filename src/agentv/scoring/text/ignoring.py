@@ -17,7 +17,7 @@ _HYPHENS = "-\u2010\u2011\u2012\u2013\u2212"
 _WITHIN_WORDS = f".'\u2018\u2019{_HYPHENS}"
 """Punctuation that leaves one word when it is dropped: `U.S.A.` becomes `USA`, but `yes,no` becomes `yes no`."""
 _ZERO_WIDTH = re.compile("[\u200b\u2060\ufeff]")
-_BLANKS = re.compile(r"\s+")
+_BLANKS_BESIDE_OTHERS = re.compile(r"\s++(?!\d)|(?<!\d)\s++")
 
 
 def forms_of(ignored: Iterable[Ignored], *, case_sensitive: bool) -> tuple[Form, ...]:
@@ -41,10 +41,13 @@ def forms_of(ignored: Iterable[Ignored], *, case_sensitive: bool) -> tuple[Form,
 
 @cache
 def _signs() -> "re.Pattern[str]":
-    """Return the pattern of a run of punctuation and white space. Made when needed: it takes milliseconds."""
+    """Return the pattern of a run of punctuation and white space; a single blank is none, as most runs are one.
+
+    It is made when needed, which takes milliseconds.
+    """
     listed = (sign for sign in map(chr, range(1 << 16)) if unicodedata.category(sign)[0] == "P")
-    signs = "".join(sign for sign in listed if sign not in _MEANINGFUL)
-    return re.compile(rf"[\s{re.escape(signs)}`\u00b4\u2212]+")
+    signs = re.escape("".join(sign for sign in listed if sign not in _MEANINGFUL)) + "`\u00b4\u2212"
+    return re.compile(rf"[{signs}][{signs}\s]*|\s(?:\s|(?=[{signs}]))[{signs}\s]*|[^\S ]")
 
 
 def without_signs(text: str, *, punctuation: bool, space: bool) -> str:
@@ -60,9 +63,12 @@ def without_signs(text: str, *, punctuation: bool, space: bool) -> str:
     """
     if not text.isascii():
         text = _ZERO_WIDTH.sub("", text)
-    if not punctuation:
-        return _BLANKS.sub(_blank_of, text)
-    return _signs().sub(partial(_remains_of, space=space), text)
+    if punctuation:
+        text = _signs().sub(_remains_of, text.strip())
+    if space:
+        # What is left is white space between two digits, of which only the first is left.
+        text = re.sub(r"\s", " ", _BLANKS_BESIDE_OTHERS.sub("", text.strip()))
+    return text
 
 
 def _neighbours(run: re.Match[str]) -> tuple[str, str]:
@@ -70,12 +76,7 @@ def _neighbours(run: re.Match[str]) -> tuple[str, str]:
     return run.string[max(run.start() - 1, 0) : run.start()], run.string[run.end() : run.end() + 1]
 
 
-def _blank_of(run: re.Match[str]) -> str:
-    left, right = _neighbours(run)
-    return " " if left.isdecimal() and right.isdecimal() else ""
-
-
-def _remains_of(run: re.Match[str], *, space: bool) -> str:
+def _remains_of(run: re.Match[str]) -> str:
     """Return what is left of a run of punctuation and white space between two other characters."""
     left, right = _neighbours(run)
     written = "".join(run[0].split())
@@ -84,7 +85,7 @@ def _remains_of(run: re.Match[str], *, space: bool) -> str:
     kept = "" if _is_letter(left) and _is_letter(right) else "".join("-" for sign in written if sign in _HYPHENS)
     if right.isdecimal() and written.endswith("."):
         kept += "."
-    if space or not (left and right):
+    if not (left and right):
         return kept
     has_blank = len(written) < len(run[0])
     parts_words = _is_in_word(left) and _is_in_word(right) and not set(written) <= set(_WITHIN_WORDS)
