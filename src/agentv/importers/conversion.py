@@ -35,11 +35,12 @@ _RESULT_KEYS = frozenset({"eval_id", "target", "status"})
 
 
 class Records(Struct, frozen=True):
-    """The records of a file, read lazily: cases or results. `top` has the other keys of an eval file."""
+    """The records of a file, read lazily: cases or results."""
 
     kind: RecordKind
     items: Iterator[JsonObject]
     top: Mapping[str, JsonValue] = field(default_factory=dict)
+    """The other keys of an eval file."""
 
 
 def read_records(path: Path) -> Records:

@@ -40,12 +40,10 @@ _LINES_INSPECTED = 100
 
 
 class FileImporters(Struct, frozen=True):
-    """The importers of all files, as the protocol Importers of loading describes them.
-
-    `specs` are the plug-ins that the files may name.
-    """
+    """The importers of all files, as the protocol Importers of loading describes them."""
 
     specs: Specs
+    """The plug-ins that the files may name."""
 
     def check_readable(self, path: Path) -> None:
         """Raise EvalFileError for a suite that is a program, and for a log of inspect."""

@@ -114,10 +114,7 @@ class Sample(Struct, frozen=True):
 
 
 class InspectLog(Struct):
-    """A log: its run, its final state, and its samples, which are read one after the other.
-
-    `notes` grows while samples are read.
-    """
+    """A log: its run, its final state, and its samples, which are read one after the other."""
 
     run: RunRecord
     state: str
@@ -125,6 +122,7 @@ class InspectLog(Struct):
     planned: int
     """The planned number of samples, over all epochs."""
     notes: list[Problem] = field(default_factory=list)
+    """It grows while samples are read."""
 
 
 class _Header(Struct, frozen=True):

@@ -122,13 +122,14 @@ def _specs(listed: Located) -> list[tuple[str, Located]]:
 
 
 class _EvaluatorSpec(Struct):
-    """An evaluator that is being converted. `expected` is the case's expected output, None without one."""
+    """An evaluator that is being converted."""
 
     name: str
     place: Located
     single_argument: str
     """The name of the argument, if the evaluator is given a single value."""
     expected: JsonValue = None
+    """The case's expected output; None without one."""
     has_expected: bool = False
     used: set[str] = field(default_factory=set)
 

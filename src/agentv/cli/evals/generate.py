@@ -199,18 +199,19 @@ _MAX_NAMES = 10
 
 
 class Report(Struct, Generic[T], frozen=True):
-    """The outcome of a command that generates values: `noun` is `cases` or `rubrics`.
-
-    `to_json` and `describe` format one generated value; `skipped` has the ids of cases that were not sent.
-    """
+    """The outcome of a command that generates values."""
 
     path: Path
     options: GenerateOptions
     noun: str
+    """What was generated: `cases` or `rubrics`."""
     generated: Sequence[Generated[T]]
     to_json: Callable[[T], JsonValue]
+    """Formats one generated value as JSON."""
     describe: Callable[[T], str]
+    """Formats one generated value as text."""
     skipped: tuple[str, ...] = ()
+    """The ids of the cases that were not sent."""
     note: str | None = None
 
     @property
@@ -293,12 +294,14 @@ _SUFFIXES = (".yaml", ".yml", ".jsonl")
 
 
 class EvalsOptions(Struct, frozen=True):
-    """The options of `agentv generate evals` alone: at most `count` cases from each of the first `limit` records."""
+    """The options of `agentv generate evals` alone."""
 
     data: Path
     out: Path
     count: int
+    """The highest number of cases from each record."""
     limit: int | None = None
+    """The number of records to use, from the first; None for all."""
     append: bool = False
 
 

@@ -196,10 +196,11 @@ FindRoot = Callable[[str], Path]
 
 
 class FolderSnapshot(Struct, frozen=True):
-    """A scanned folder. `root_of` returns the folder from which the bytes of a path can be read."""
+    """A scanned folder."""
 
     entries: Entries
     root_of: FindRoot
+    """Returns the folder from which the bytes of a path can be read."""
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
         """Return the first bytes of a file, or the target of a link; None if it cannot be read."""

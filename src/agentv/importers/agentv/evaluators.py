@@ -87,12 +87,13 @@ _ARGS_MATCH = {"exact": "exact", "ignore": "ignore", "superset": "named_keys", "
 
 
 class EvaluatorTranslator(Struct):
-    """Translates the evaluators of one file. `folders` are those that templates and prompts are searched in."""
+    """Translates the evaluators of one file."""
 
     generation: Generation
     rewriter: Rewriter
     report: Report
     folders: Sequence[Path]
+    """The folders in which templates and prompts are searched."""
     is_known_type: Callable[[str], bool]
 
     def effective_list(self, holder: Entries, execution: Entries) -> Sourced | None:

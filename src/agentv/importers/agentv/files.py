@@ -24,19 +24,18 @@ def is_skills_file(value: JsonValue) -> bool:
 
 
 class AgentvImport(Struct):
-    """The translation of one eval file and its files of cases.
-
-    `without_effect` counts the keys so far that have no effect here, each with a warning, and `ignored` those that are
-    left out without one. `env` fills references to variables; None leaves them as they are.
-    """
+    """The translation of one eval file and its files of cases."""
 
     generation: Generation
     folders: tuple[Path, ...]
     is_known_type: Callable[[str], bool]
     env: Mapping[str, str] | None = field(default_factory=dict)
+    """Fills references to variables; None leaves them as they are."""
     defaults: "SuiteDefaults | None" = None
     without_effect: int = 0
+    """The number of keys so far that have no effect here, each with a warning."""
     ignored: int = 0
+    """The number of keys so far that have no effect here and are left out without a warning."""
     is_skills: bool = False
     files: list[Path] = field(default_factory=list)
     """The files whose content was put into others, such as templates of evaluators."""

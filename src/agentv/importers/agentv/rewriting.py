@@ -18,10 +18,11 @@ from agentv.types.json_value import JsonValue
 
 
 class Sourced(NamedTuple):
-    """A value for a new document. `at` is its path in the source document; None if it comes from elsewhere."""
+    """A value for a new document."""
 
     value: JsonValue
     at: JsonPath | None = None
+    """The path in the source document; None if the value comes from elsewhere."""
 
 
 Entries: TypeAlias = dict[str, Sourced]
@@ -29,10 +30,11 @@ Entries: TypeAlias = dict[str, Sourced]
 
 
 class NewObject(NamedTuple):
-    """An object for a new document. `at` is its path in the source document; None if it comes from elsewhere."""
+    """An object for a new document."""
 
     entries: Entries
     at: JsonPath | None
+    """The path in the source document; None if the object comes from elsewhere."""
 
 
 def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
@@ -41,17 +43,16 @@ def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
 
 
 class Report(Struct):
-    """The report on the keys of one file: counts of those ignored and of those without effect here.
-
-    An ignored key has no meaning here. A key without effect here has an effect in the other program, or is unknown
-    in both; it is also recorded as a warning among the problems of `source`.
-    """
+    """The report on the keys of one file."""
 
     source: Reader
+    """A key without effect is also recorded as a warning among its problems."""
     program: str
     """The program that the file is written for, such as `AgentV 4`."""
     ignored: int = 0
+    """The number of ignored keys, which have no meaning here."""
     without_effect: int = 0
+    """The number of keys that have an effect in the other program but not here, or are unknown in both."""
     files: list[Path] = field(default_factory=list)
     """The files whose content became part of the translation."""
 
@@ -98,10 +99,11 @@ class Report(Struct):
 
 
 class Rewriter(Struct):
-    """Builds the objects and lists of a new document from values of the source; `marks` are their positions."""
+    """Builds the objects and lists of a new document from values of the source."""
 
     source: Document
     marks: dict[int, Mapping[Key, Spot]] = field(default_factory=dict)
+    """The positions of the new objects and lists."""
     _alive: list[JsonValue] = field(default_factory=list)  # referenced, so that no two of them get the same id
 
     def object(self, entries: Mapping[str, Sourced]) -> dict[str, JsonValue]:

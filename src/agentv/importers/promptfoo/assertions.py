@@ -45,9 +45,10 @@ Judge: TypeAlias = Callable[[Located], str | None]
 
 
 class Options(Struct, frozen=True):
-    """The options of a test, completed from `defaultTest`: `places` has the options of the test, then the defaults."""
+    """The options of a test, completed from `defaultTest`."""
 
     places: tuple[Located, ...]
+    """The options of the test, then the defaults."""
 
     def get(self, key: str) -> Located:
         """Return an option; its value is None if it is not given."""

@@ -145,11 +145,12 @@ class PythonModule(Struct):
 
 
 class PromptfooCode(Struct):
-    """The modules of judges and of targets; `unread` names the code that is called as it is."""
+    """The modules of judges and of targets."""
 
     judges: PythonModule
     targets: PythonModule
     unread: dict[str, None] = field(default_factory=dict)
+    """The names of the code that is called as it is."""
 
     def judge_of_file(self, path: Path, function: str) -> str:
         """Return the name of a judge that calls a Python function of a file."""

@@ -34,12 +34,13 @@ _ENVIRONMENT = re.compile(r"(?:process\.)?env\.(\w+)")
 
 
 class _Tag(Struct, frozen=True):
-    """A variable, block or comment of a text, from `{` to `}`; `inner` is the expression of a variable, else ""."""
+    """A variable, block or comment of a text, from `{` to `}`."""
 
     start: int
     text: str
     kind: Literal["variable", "block", "comment", "raw"]
     inner: str = ""
+    """The expression of a variable, else ""."""
 
 
 def _tags(text: str) -> Iterator[_Tag]:

@@ -68,11 +68,12 @@ _TYPES_BY_PREFIX = {"javascript:": "javascript", "fn:": "javascript", "eval:": "
 
 
 class Test(Struct, frozen=True):
-    """One test, completed from `defaultTest`. `values` are the values of its variables."""
+    """One test, completed from `defaultTest`."""
 
     place: Located
     description: str
     values: dict[str, JsonValue]
+    """The values of the test's variables."""
     assertions: tuple[Located, ...]
     options: Options
     threshold: Located

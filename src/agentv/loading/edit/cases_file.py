@@ -46,20 +46,19 @@ class NewKey(Struct, frozen=True):
 
 
 class _Node(Struct):
-    """A value in the text, with its start, and the index `end` after its last character.
-
-    `end` is None if nothing can be inserted after the value. `ends` are those of a mapping's values. `column`, counted
-    from 0, is that of a mapping's keys or a list's items.
-    """
+    """A value in the text of a file."""
 
     start: Mark
     end: int | None
+    """The index after the last character of the value; None if nothing can be inserted after it."""
     is_flow: bool = False
     is_alias: bool = False
     keys: dict[str, "_Node"] = field(default_factory=dict)
     items: list["_Node"] = field(default_factory=list)
     column: int = 0
+    """That of a mapping's keys or a list's items, counted from 0."""
     ends: list[int] = field(default_factory=list)
+    """The ends of a mapping's values."""
 
 
 def add_keys(text: str, path: str, keys: Mapping[int, NewKey]) -> str:
@@ -236,15 +235,15 @@ def _json_line(new: NewKey) -> str:
 
 
 class CasesFile(Struct, frozen=True):
-    """An eval file that contains its cases. `cases` are in the file's order; `data` are the bytes that were read.
-
-    The eval file may also name files in the folders `allow_paths`, outside of the project.
-    """
+    """An eval file that contains its cases."""
 
     path: Path
     data: bytes
+    """The bytes that were read."""
     cases: tuple[JsonObject, ...]
+    """In the file's order."""
     allow_paths: tuple[str, ...] = ()
+    """Folders outside of the project in which the eval file may also name files."""
 
     def with_keys(self, keys: Mapping[int, NewKey], specs: Specs) -> bytes:
         """Return the file's bytes with a key added to some cases, by their index; all other bytes are unchanged.

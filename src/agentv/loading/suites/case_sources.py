@@ -157,16 +157,15 @@ HEAD_BYTES = 1 << 20
 
 
 class JsonLinesCases(Struct, frozen=True):
-    """The cases of a JSON Lines file, one per line, read again on each iteration. `shown` is its name in messages.
-
-    A line without input messages is a row of a dataset; `rules` make a case of it. `head` caches the first cases,
-    which are read several times before a run starts.
-    """
+    """The cases of a JSON Lines file, one per line, read again on each iteration."""
 
     path: Path
     shown: str
+    """The name of the file in messages."""
     rules: RowRules
+    """How to make a case of a line without input messages, which is a row of a dataset."""
     head: tuple[EvalCase | BrokenCase, ...] = ()
+    """The first cases, cached because they are read several times before a run starts."""
 
     @property
     def scope(self) -> CaseScope:
@@ -274,13 +273,11 @@ class UnknownCases(Struct, frozen=True):
 
 
 class JoinedCases(Struct, frozen=True):
-    """A chain of several sources. A case with a repeated id becomes a broken case that names both positions.
-
-    `root` is the folder that the files in locations are relative to.
-    """
+    """A chain of several sources. A case with a repeated id becomes a broken case that names both positions."""
 
     parts: tuple[CaseSource, ...]
     root: Path
+    """The folder that the files in locations are relative to."""
 
     @property
     def count(self) -> int | None:

@@ -11,6 +11,7 @@ from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
 from agentv.loading.models.eval_files import (
+    TURN_KEYS,
     CaseModel,
     TurnModel,
     WorkspaceModel,
@@ -379,9 +380,7 @@ def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalC
         depends_on=tuple(execution.depends_on) if execution else (),
         on_dependency_failure=execution.on_dependency_failure if execution else "skip",
         turns=turns,
-        turn_rules=TurnRules(execution.turn_aggregate, execution.on_turn_failure, execution.turn_window)
-        if execution
-        else TurnRules(),
+        turn_rules=execution.turn_rules if execution else TurnRules(),
         skip=model.skip,
         incomplete=model.incomplete,
         location=Location(scope.file, reader.document.mark(at).line),
@@ -416,7 +415,7 @@ def _check_turns(reader: Reader, at: JsonPath, raw: JsonObject, turns: Sequence[
     execution = raw.get("execution")
     if turns or not isinstance(execution, Mapping):
         return
-    for key in ("turn_aggregate", "on_turn_failure", "turn_window"):
+    for key in TURN_KEYS:
         if key in execution:
             reader.error((*at, "execution", key), f"`{key}` needs `turns`", on_key=True)
 

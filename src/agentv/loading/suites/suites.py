@@ -85,20 +85,21 @@ if TYPE_CHECKING:
 
 
 class CasesReader(Struct):
-    """The sources of one suite's cases. `problems` are those of every file except the eval file itself.
-
-    `eval_file` is the name of the eval file in messages. With `calls_functions` False no function of a dataset is
-    called; a warning reports that its cases are unknown. `files` are the files of cases, `code` those with functions.
-    """
+    """The sources of one suite's cases."""
 
     scope: CaseScope
     eval_file: str
+    """The name of the eval file in messages."""
     calls_functions: bool = True
+    """If False, no function of a dataset is called; a warning reports that its cases are unknown."""
     parts: list[CaseSource] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    """The problems of every file except the eval file itself."""
     row_problems: list[Problem] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    """The files of cases."""
     code: list[Path] = field(default_factory=list)
+    """The files with functions that return cases."""
     _ids: dict[str, Location] = field(default_factory=dict)
     _being_read: set[Path] = field(default_factory=set)
     _dependent_places: dict[str, tuple[Document, JsonPath]] = field(default_factory=dict)
@@ -387,18 +388,18 @@ def relative_name(path: Path, root: Path) -> str:
 
 
 class ParsedSuite(Struct, frozen=True):
-    """The readable part of an eval file, and all problems of its files.
-
-    `own_problems` are all problems except those of dataset rows. `reader` reads the top level of the eval file, for
-    further checks. `files` are the files that contain its cases, `code` those of functions that return cases.
-    """
+    """The readable part of an eval file, and all problems of its files."""
 
     suite: EvalSuite | None
     own_problems: tuple[Problem, ...]
+    """All problems except those of dataset rows."""
     project: ProjectConfig = field(default_factory=ProjectConfig)
     reader: Reader | None = None
+    """Reads the top level of the eval file, for further checks."""
     files: tuple[Path, ...] = ()
+    """The files that contain the cases."""
     code: tuple[Path, ...] = ()
+    """The files of functions that return cases."""
     row_problems: tuple[Problem, ...] = ()
     """The problems of the first rows of datasets, one for each row."""
 

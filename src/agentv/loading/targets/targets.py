@@ -31,11 +31,12 @@ from agentv.types.targets import ResolvedTarget, TargetConfig
 
 
 class CheckedTarget(Struct, frozen=True):
-    """A checked target. `settings` is None if the provider is unknown or a setting is invalid."""
+    """A checked target."""
 
     model: TargetModel | None
     spec: ProviderSpec | None
     settings: object | None
+    """None if the provider is unknown or a setting is invalid."""
 
 
 def lift_settings(reader: Reader, at: JsonPath, raw: JsonObject, registry: Registry[ProviderSpec]) -> None:
@@ -139,15 +140,14 @@ _TARGET_NAME_KEYS = ("judge_target", "judgeTarget", "fallback_targets", "fallbac
 
 
 class ParsedTargets(Struct, frozen=True):
-    """The readable targets of a file, and its problems. `names` are those of all entries, None if an entry has none.
-
-    `chains` has, for the name of an entry with `use_target`, the targets that it leads to.
-    """
+    """The readable targets of a file, and its problems."""
 
     targets: tuple[TargetConfig, ...]
     problems: tuple[Problem, ...]
     names: tuple[str | None, ...] = ()
+    """The names of all entries; None for an entry without one."""
     chains: Mapping[str, tuple[str, ...]] = {}
+    """For the name of each entry with `use_target`, the targets that it leads to."""
 
     def known_names(self) -> list[str]:
         """Return the names of all targets, including those of invalid targets."""

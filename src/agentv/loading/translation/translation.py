@@ -15,10 +15,11 @@ feature that the value configures, or has a different form of it; `refused` with
 
 
 class Note(Struct, frozen=True):
-    """The effect of a translation on a value without a counterpart; `problem` has the message and position."""
+    """The effect of a translation on a value without a counterpart."""
 
     effect: Effect
     problem: Problem
+    """Has the message and the position."""
 
 
 class Translation:
