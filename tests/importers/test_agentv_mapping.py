@@ -459,6 +459,17 @@ def test_dialect_of_a_generation_settles_the_meaning(tmp_path: Path) -> None:
     assert (checked.problems, checked.dialects) == ((), (f"{path}: AgentV 4 eval file",))
 
 
+def test_settings_of_ours_are_used_in_files_of_agentv(tmp_path: Path) -> None:
+    settings = "value: hi, ignore: [case, punctuation], location: end"
+    text = f"tests:\n  - {{id: a, criteria: ok, input: q, assertions: [{{type: equals, {settings}}}]}}"
+    assert problems_in(tmp_path, text) == ()
+    (case,) = load_suite(write(tmp_path, text), specs=SPECS).cases
+    assert isinstance(case, EvalCase)
+    (evaluator,) = case.evaluators or ()
+    assert isinstance(evaluator, EvaluatorConfig)
+    assert evaluator.settings == {"value": "hi", "ignore": ["case", "punctuation"], "location": "end"}
+
+
 def test_our_own_files_have_no_generation(tmp_path: Path) -> None:
     case = {"id": "a", "expected_outcome": "ok", "input_messages": [{"role": "user", "content": "hi"}]}
     path = write(tmp_path, json.dumps({"evalcases": [case]}))

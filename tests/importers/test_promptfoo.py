@@ -180,6 +180,18 @@ def test_at_least_thirty_assertions_have_a_counterpart(tmp_path: Path) -> None:
         ({"type": "g-eval", "value": ["a", "b"]}, {"type": "rubric", "rubrics": ["a", "b"]}),
         ({"type": "javascript", "value": "output.length < 9"}, {"type": "length", "max": 8}),
         ({"type": "javascript", "value": 'return output.startsWith("a");'}, {"type": "starts_with", "value": "a"}),
+        (
+            {"type": "javascript", "value": "output.trim().toLowerCase() === 'yes'"},
+            {"type": "equals", "value": "yes", "ignore": "case"},
+        ),
+        (
+            {"type": "javascript", "value": "output.toLowerCase().trim().startsWith('yes')"},
+            {"type": "starts_with", "value": "yes", "ignore": "case"},
+        ),
+        (
+            {"type": "javascript", "value": "output.toLowerCase().endsWith('yes')"},
+            {"type": "ends_with", "value": "yes", "ignore": "case"},
+        ),
         ({"type": "contains", "value": "a", "weight": 2, "metric": "m"},
          {"name": "m", "type": "contains", "value": "a", "weight": 2}),
         ({"type": "trajectory:tool-used", "value": ["a", "b"]},

@@ -276,7 +276,9 @@ class EvaluatorTranslator(Struct):
                 return self._text(kind, rest, sourced)
 
     def _text(self, kind: str, rest: Entries, sourced: Sourced) -> Entries:
-        translated = self._renamed(rest, {"value": "value", "case_sensitive": "case_sensitive", "expect": "expect"})
+        # The last two are ours, which no version of AgentV had.
+        names = ("value", "case_sensitive", "expect", "ignore", "location")
+        translated = self._renamed(rest, {name: name for name in names})
         if kind.endswith("_all"):
             translated["expect"] = Sourced("all", sourced.at)
         if kind.startswith("icontains"):

@@ -570,6 +570,9 @@ def _length_rule(operator: str, length: int) -> Settings:
 
 
 _QUOTED = r"""(?:'([^'\\]*)'|"([^"\\]*)")"""
+# A text without capitals and variables: in JavaScript, `output.toLowerCase()` never equals one with capitals.
+_QUOTED_LOWER = r"""(?:'([^'\\A-Z{]*)'|"([^"\\A-Z{]*)")"""
+_LOWERED = r"output(?:\.trim\(\))?\.toLowerCase\(\)(?:\.trim\(\))?"
 _JAVASCRIPT_RULES: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Settings]], ...] = (
     (re.compile(rf"output\.includes\({_QUOTED}\)"), lambda text, _: {"type": "contains", "value": text}),
     (
@@ -579,6 +582,18 @@ _JAVASCRIPT_RULES: tuple[tuple[re.Pattern[str], Callable[[str, re.Match[str]], S
     (re.compile(rf"output\.startsWith\({_QUOTED}\)"), lambda text, _: {"type": "starts_with", "value": text}),
     (re.compile(rf"output\.endsWith\({_QUOTED}\)"), lambda text, _: {"type": "ends_with", "value": text}),
     (re.compile(rf"output(?:\.trim\(\))?\s*===?\s*{_QUOTED}"), lambda text, _: {"type": "equals", "value": text}),
+    (
+        re.compile(rf"{_LOWERED}\s*===?\s*{_QUOTED_LOWER}"),
+        lambda text, _: {"type": "equals", "value": text, "ignore": "case"},
+    ),
+    (
+        re.compile(rf"{_LOWERED}\.startsWith\({_QUOTED_LOWER}\)"),
+        lambda text, _: {"type": "starts_with", "value": text, "ignore": "case"},
+    ),
+    (
+        re.compile(rf"{_LOWERED}\.endsWith\({_QUOTED_LOWER}\)"),
+        lambda text, _: {"type": "ends_with", "value": text, "ignore": "case"},
+    ),
     (
         re.compile(r"output\.length\s*(<=|<|>=|>)\s*(\d+)"),
         lambda _, match: _length_rule(match[1], int(match[2])),
