@@ -59,6 +59,13 @@ def test_a_judge_that_the_selection_leaves_out_need_not_be_there(judge_config: d
         judged([PLEASE, judge_config], judge=judge, only=["llm_judge"])
 
 
+def test_a_broken_targets_file_is_a_problem_of_the_whole_configuration(tmp_path: Path) -> None:
+    (tmp_path / "targets.yaml").write_text("targets: 3")
+    with pytest.raises(EvalFileError) as caught:
+        judged([PLEASE, JUDGED], judge="strict", base_dir=tmp_path)
+    assert "$" in [problem.json_path for problem in caught.value.problems]
+
+
 def test_empty_or_unknown_selection_is_rejected() -> None:
     with pytest.raises(
         EvalFileError,
@@ -93,6 +100,11 @@ def test_invalid_values_are_reported_all_at_once() -> None:
         )
     for name in ("criteria", "metadata", "evaluator_concurrency", "evaluator_timeout_s", "error_policy", "gates"):
         assert f"  $.{name}" in str(caught.value)
+
+
+def test_none_is_refused_where_an_option_has_a_default() -> None:
+    with pytest.raises(ConfigError, match=r"\$.evaluator_concurrency  must not be None; leave it out .* default, 8"):
+        EvaluationRunConfig(evaluators=[PLEASE], evaluator_concurrency=None)  # type: ignore[arg-type]
 
 
 def test_a_configuration_has_the_same_fields_in_files_and_from_python() -> None:

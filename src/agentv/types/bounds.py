@@ -61,8 +61,6 @@ class ValueType(Struct, frozen=True):
         is_finite = bounds.le == sys.float_info.max
         if (bounds.gt is not None and not value > bounds.gt) or (is_finite and not value < float("inf")):
             return f"must be {'a finite number ' if is_finite else ''}above {bounds.gt}, not {value}"
-        if bounds.le is not None and not value <= bounds.le:
-            return f"must be at most {bounds.le}, not {value}"
         return None
 
 

@@ -110,7 +110,7 @@ class MarkdownRenderer(Renderer[str]):
 
     def histogram(self, histogram: Histogram) -> Iterator[str]:
         """Yield the bars as code, with their scale."""
-        highest = max(histogram.bins, default=0)
+        highest = max(histogram.bins)
         if highest:
             heights = [math.ceil(count * len(UNICODE.bars) / highest) for count in histogram.bins]
             bars = "".join(UNICODE.bars[height - 1] if height else " " for height in heights)

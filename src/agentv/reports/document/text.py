@@ -122,7 +122,7 @@ class TextRenderer(Renderer[str]):
 
     def histogram(self, histogram: Histogram) -> Iterator[str]:
         """Yield the bars on a line with their scale; on a narrow terminal, the bars are thin and above it."""
-        highest = max(histogram.bins, default=0)
+        highest = max(histogram.bins)
         if not highest:
             return
         is_narrow = self.width is not None and self.width < _WIDTH
