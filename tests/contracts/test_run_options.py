@@ -55,14 +55,12 @@ def values_of(option: StructField) -> st.SearchStrategy[Any]:
         return st.integers(-1000 if value.bounds.ge is None else int(value.bounds.ge), 10**6)
     if value.kind is float:
         return st.floats(0.001, 1e6)
-    return st.booleans() if value.kind is bool else WORDS
+    return WORDS
 
 
 def arguments(option: StructField, value: Any) -> Sequence[str]:
     """Return an option with a value as on the command line."""
     flag, kind = flags_of(option)[0], option.extra["flag"].kind
-    if value is True or value is False:
-        return [flag] if value else []
     texts = (
         value
         if isinstance(value, tuple)
@@ -104,6 +102,11 @@ def test_the_maximum_age_of_cached_answers_has_a_unit() -> None:
     assert from_command_line("--cache-max-age=12h") == make_options({"cache_max_age_s": 43200.0})
 
 
+def test_a_variable_given_twice_is_refused() -> None:
+    with pytest.raises(ConfigError, match="the variable 'city' is given twice"):
+        make_options({"variables": ("city=Rome", "land=Italy", "city=Oslo")})
+
+
 @PROJECT_OPTIONS
 @anything
 @given(data=st.data())
@@ -117,7 +120,7 @@ def test_a_given_option_replaces_that_of_the_project(option: StructField, tmp_pa
 def wrong_values(option: StructField) -> Sequence[object]:
     """Return values that an option refuses in Python."""
     value = type_of(option)
-    found: list[object] = [{"a": 1}, *([] if value.may_be_none or value.kind is bool else [None])]
+    found: list[object] = [{"a": 1}, *([] if value.may_be_none else [None])]
     if value.words:
         return [*found, "no such word"]
     if value.bounds.ge is not None:
@@ -126,9 +129,7 @@ def wrong_values(option: StructField) -> Sequence[object]:
         found += [value.bounds.gt, float("nan")]
     if value.bounds.min_length:
         found.append("")
-    if value.kind is not bool:
-        found.append(True)
-    return [*found, *(["text"] if value.kind in (int, float) else [7.5])]
+    return [*found, True, *(["text"] if value.kind in (int, float) else [7.5])]
 
 
 @ALL_OPTIONS

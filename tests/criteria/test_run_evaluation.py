@@ -301,7 +301,7 @@ def test_criterion_without_evaluator_is_rejected() -> None:
 
 
 def test_an_evaluator_that_names_none_of_several_criteria_is_refused() -> None:
-    with pytest.raises(ConfigError, match="does not name the criterion it scores"):
+    with pytest.raises(ConfigError, match=r"does not name the criterion it scores; write .* known: polite, short"):
         judged("x", [PLEASE, FEW_WORDS, {"type": "equals", "value": "x"}], [POLITE, SHORT])
 
 

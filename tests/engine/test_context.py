@@ -9,7 +9,7 @@ from tests.support.stored import NOON, SLOT
 from agentv.engine.running.context import build_context, unanswered_context
 from agentv.types.cases import EvalCase
 from agentv.types.evaluation import EvaluationContext, PromptInputs
-from agentv.types.messages import Message, ToolCall, TraceEvent
+from agentv.types.messages import Message, Role, ToolCall, TraceEvent
 from agentv.types.records.answer import Answer
 from agentv.types.targets import ResolvedTarget
 from agentv.types.usage import Usage
@@ -20,13 +20,15 @@ MESSAGES = (Message("assistant", tool_calls=(ToolCall("search"),)), Message("ass
 TRACE = (TraceEvent("tool_call", name="search"),)
 
 
-def context_of(workspace_path: str | None = None, **reported: Any) -> EvaluationContext:
+def context_of(
+    workspace_path: str | None = None, *, messages: tuple[Message, ...] = (Message("user", "May I?"),), **reported: Any
+) -> EvaluationContext:
     answer = Answer(
         slot=SLOT, answer_key="v1:aa", text="Yes.", started_at=NOON, ended_at=NOON, duration_ms=2.5, **reported
     )
     return build_context(
         UNANSWERED,
-        EvalCase("a", (Message("user", "May I?"),), expected_messages=(Message("assistant", "Yes."),)),
+        EvalCase("a", messages, expected_messages=(Message("assistant", "Yes."),)),
         answer,
         prompt=PromptInputs("May I?"),
         criteria=(),
@@ -59,6 +61,12 @@ def test_the_context_of_a_text_has_its_target_case_and_times() -> None:
 def test_the_context_has_each_thing_that_a_target_reported(reported: dict[str, Any], found: dict[str, Any]) -> None:
     context = context_of(**reported)
     assert {name: getattr(context, name) for name in found} == found
+
+
+@pytest.mark.parametrize(("role", "has_history"), [("system", False), ("assistant", True)])
+def test_a_prompt_alone_is_not_a_recorded_conversation(role: Role, has_history: bool) -> None:
+    messages = (Message("user", "Hello."), Message(role, "Be kind."), Message("user", "May I?"))
+    assert context_of(messages=messages).message_history == (messages if has_history else ())
 
 
 @pytest.mark.parametrize("reported", [{"output_messages": MESSAGES}, {"trace": TRACE}], ids=["messages", "trace"])

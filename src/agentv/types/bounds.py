@@ -18,7 +18,6 @@ Weight: TypeAlias = Annotated[float, Meta(ge=0)]
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
 _KIND_TEXTS = {
-    bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "a string",
@@ -27,7 +26,7 @@ _KIND_TEXTS = {
 
 
 class ValueType(Struct, frozen=True):
-    """The type of a plain value: a bool, a number, a string, one of a few words, or a tuple of strings."""
+    """The type of a plain value: a number, a string, one of a few words, or a tuple of strings."""
 
     kind: type
     bounds: Meta = Meta()
@@ -48,11 +47,9 @@ class ValueType(Struct, frozen=True):
         return self._out_of_bounds(cast(float, value)) if self.kind in (int, float) else None
 
     def _has_kind(self, value: object) -> bool:
-        if isinstance(value, bool):
-            return self.kind is bool
         if self.kind is tuple:
             return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
-        return isinstance(value, (int, float) if self.kind is float else self.kind)
+        return isinstance(value, (int, float) if self.kind is float else self.kind) and not isinstance(value, bool)
 
     def _out_of_bounds(self, value: float) -> str | None:
         bounds = self.bounds

@@ -51,7 +51,7 @@ class StreamRecorder(RunRecorder):
     """The recorder of given answers. Its memory does not grow with the stream."""
 
     source: AnswerSource | None = None
-    """None for answers from Python."""
+    """None until the run of answers begins."""
     by: Sequence[str] = ()
     """The kinds of groups to count."""
     is_saved: bool = True

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from agentv.reports.document.blocks import BEST_MARK
 from agentv.reports.text.amounts import (
     count_text,
     difference_text,
@@ -20,7 +21,6 @@ from agentv.reports.text.width import clip, display_width, pad, wrap
 from agentv.types.summaries import LEVEL, CellSummary, MatrixSummary
 
 NO_PROMPT = "(no prompt)"
-BEST_MARK = "*"
 _MAX_NAME_WIDTH = 24
 _COLUMN_GAP = 3
 
