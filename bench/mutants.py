@@ -217,7 +217,8 @@ class Copy:
 
 
 def _failed(output: str) -> Iterator[str]:
-    yield from re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", output, re.MULTILINE)
+    summary = output.rpartition("short test summary info")[2]
+    yield from re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", summary, re.MULTILINE)
 
 
 # --- the program ------------------------------------------------------------------------------------------------------

@@ -102,6 +102,16 @@ def test_invalid_values_are_reported_all_at_once() -> None:
         assert f"  $.{name}" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [({"aggregate": "min"}, "`aggregate` applies only to turns"), ({"source": "reply"}, "source")],
+    ids=["aggregate", "source"],
+)
+def test_the_common_fields_of_an_evaluator_from_python_are_checked(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(EvalFileError, match=said):
+        judged([PLEASE, EvaluatorConfig("short", "length", {"max": 3}, **fields)])
+
+
 def test_none_is_refused_where_an_option_has_a_default() -> None:
     with pytest.raises(ConfigError, match=r"\$.evaluator_concurrency  must not be None; leave it out .* default, 8"):
         EvaluationRunConfig(evaluators=[PLEASE], evaluator_concurrency=None)  # type: ignore[arg-type]

@@ -97,6 +97,15 @@ def test_a_dict_and_an_input_of_a_session_are_sampled_alike() -> None:
     assert results.ids[::2] == results.ids[1::2] != []
 
 
+def test_an_input_without_a_key_is_sampled_by_its_dict() -> None:
+    inputs = [EvaluationInput("Paris", id=f"a{number}") for number in range(40)]
+    with Sampler(CONFIG, sample=0.5) as sampler:
+        taken = [sampler.offer(each) for each in inputs]
+        assert taken == [sampler.offer(each.to_dict()) for each in inputs]
+    assert 0 < sum(taken) < len(inputs)
+    assert sampler.stats.unreadable == 0
+
+
 @cache
 def closed_sampler() -> Sampler:
     """Return a sampler that decides on lines and judges none."""
