@@ -118,6 +118,14 @@ def test_a_stored_run_gives_the_verdict_that_was_shown(folder: Path, agentv: Cal
     assert f"{report['targets'][0]['pass_rate'] * 100:.3g} % of 9" in said
 
 
+def test_answers_to_one_case_are_a_cluster_of_the_shown_interval(folder: Path, agentv: Call) -> None:
+    lines = [{"id": f"q-{n % 3}", "response": "Wait, please." if n % 3 else "No."} for n in range(30)]
+    log(folder / "v1.jsonl", *lines)
+    said = agentv("score", "v1.jsonl", "--config", "judges.yaml", "--gate", "mean >= 0.9 with 95%")[1]
+    verdict: str = json.loads(agentv("report", "latest", "--json")[1])["verdict"]
+    assert verdict in said
+
+
 CRITERIA = """
 criteria: [{name: polite, scale: likert5}, {name: brief, weight: 3}]
 evaluators:
