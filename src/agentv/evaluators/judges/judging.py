@@ -99,8 +99,8 @@ class JudgeOptions(Struct, frozen=True):
 
     `template` is the user prompt; `is_custom` is True if the user or the user's script wrote it. With `is_literal`, its
     variables are not filled in. `variables` are further values for a custom template. `nonce` returns a new random
-    text for each call, `timer` the time in seconds. `unsigned="accept"`, here or in the judge's target, accepts a
-    verdict without the nonce of its call.
+    text for each call, `timer` the time in seconds. `system_prompt` replaces the instructions of the mode.
+    `unsigned="accept"`, here or in the judge's target, accepts a verdict without the nonce of its call.
     """
 
     template: str
@@ -113,6 +113,7 @@ class JudgeOptions(Struct, frozen=True):
     unsigned: Unsigned = "error"
     is_literal: bool = False
     variables: Mapping[str, JsonValue] = {}
+    system_prompt: str | None = None
 
 
 class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
@@ -276,15 +277,17 @@ def judge_name(provider: Provider) -> str:
 def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
     """Return the prompts of one call, with a new nonce; the user prompt ends with `note`.
 
-    The system prompt opens with the context's `system_prompt`. Without one, it opens with the instructions of the mode,
-    or has no opening if the user prompt is custom. It always ends with the reply contract.
+    The system prompt opens with the `system_prompt` of the options, else with that of the context. Without one, it
+    opens with the instructions of the mode, or has no opening if the user prompt is custom. It always ends with the
+    reply contract.
     """
     nonce = options.nonce()
     text = options.template
     if not options.is_literal:
         text = fill(text, judged.fenced(nonce), options.variables)
     user = text + mode.section + note
-    opening = judged.context.system_prompt or ("" if options.is_custom else mode.instructions)
+    own_opening = "" if options.is_custom else mode.instructions
+    opening = options.system_prompt or judged.context.system_prompt or own_opening
     system = f"{opening}\n\n{mode.contract(nonce)}" if opening else mode.contract(nonce)
     return PromptPair(user=user, system=system, nonce=nonce)
 
