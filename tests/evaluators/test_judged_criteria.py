@@ -15,6 +15,7 @@ from tests.support.judging import (
     judge_saying,
     make_context,
     numbered_nonces,
+    prompt_of,
     signed,
 )
 
@@ -63,7 +64,7 @@ def test_one_call_is_shown_every_criterion_with_what_it_allows() -> None:
     judge = Judge(lambda request: signed(request, said(facts=True)))
     judged(judge)
     (request,) = judge.requests
-    assert request.question.endswith(
+    assert prompt_of(request).endswith(
         "<<<end of candidate_answer n1>>>\n\n"
         "[[ ## criteria ## ]]\n"
         '- "facts": Are the facts right? Score: true (met) or false (not met)\n'
