@@ -114,6 +114,8 @@ def test_a_reply_in_a_code_fence_is_read_with_the_nonce_alone() -> None:
     assert [result.value for result in judged(judge, "facts", "tone").results] == [1.0, 0.75]
     assert len(judge.requests) == 1
     unsigned = judge_saying(f"Here you go:\n```json\n{{{said(facts=1, tone='4')}}}\n```")
+    assert [result.value for result in judged(unsigned, "facts", "tone").results] == [1.0, 0.75], "it is code"
+    unsigned = Judge(unsigned.reply, is_code=False)
     assert [result.value for result in judged(unsigned, "facts", "tone").results] == [None, None]
     assert len(unsigned.requests) == 2
     accepted = judged(unsigned, "facts", "tone", unsigned="accept")
