@@ -149,7 +149,7 @@ def reply_line(schema: JsonObject, nonce: str, allowed_scores: str = "") -> str:
     """
     properties = schema.get("properties")
     keys = properties if isinstance(properties, Mapping) else ()
-    meanings = {"nonce": f'"{nonce}", copied exactly', "score": allowed_scores}
+    meanings = {"nonce": f'"{nonce}", copied exactly', "reasoning": "one short sentence", "score": allowed_scores}
     listed = (f'"{key}" ({meanings[key]})' if meanings.get(key) else f'"{key}"' for key in keys)
     return f"Reply with one JSON object with the keys {', '.join(listed)}."
 
