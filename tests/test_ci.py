@@ -2,12 +2,14 @@
 
 import importlib.util
 import subprocess
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
+from tests.support.nightly import IS_NIGHTLY, sample
 
 ROOT = Path(__file__).parent.parent
 TESTS = {
@@ -71,7 +73,14 @@ def test_changed_tests_names_folders_and_files_that_exist() -> None:
 
 def test_ci_run_refuses_an_unknown_option() -> None:
     done = subprocess.run([ROOT / ".ci" / "run", "--quick"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", "usage: .ci/run [--fast]\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "usage: .ci/run [--fast | --nightly]\n")
+
+
+def test_a_sample_is_the_same_part_of_each_group_in_their_order_and_all_at_night() -> None:
+    taken = sample(range(100), 5, of_each=lambda number: number % 2)
+    assert taken == sorted(taken) == sample(range(100), 5, of_each=lambda number: number % 2)
+    assert Counter(number % 2 for number in taken) == ({0: 50, 1: 50} if IS_NIGHTLY else {0: 5, 1: 5})
+    assert sample("ab", 3) == ["a", "b"]
 
 
 def test_the_workflow_runs_ci_on_pushes_and_pull_requests() -> None:
@@ -83,6 +92,14 @@ def test_the_workflow_runs_ci_on_pushes_and_pull_requests() -> None:
     (cache,) = [step["with"] for step in job["steps"] if step.get("uses", "").startswith("actions/cache@")]
     assert cache["path"] == "~/.cache/uv"
     assert "hashFiles('uv.lock')" in cache["key"]
+
+
+def test_a_workflow_runs_all_of_it_every_night() -> None:
+    workflow = read_yaml(".github/workflows/nightly.yml")
+    assert set(workflow[True]) == {"schedule", "workflow_dispatch"}
+    assert [set(each) for each in workflow[True]["schedule"]] == [{"cron"}]
+    (job,) = workflow["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run --nightly"]
 
 
 def test_the_hooks_run_the_tools_of_the_project() -> None:

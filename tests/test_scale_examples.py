@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
+from tests.support.nightly import sample
 from tests.support.ports import free_port
 from tests.support.postgres_server import upgraded_database
 
@@ -130,6 +131,7 @@ def test_a_part_that_is_told_to_end_stores_what_it_has_and_is_continued(project:
     assert [len(list(each.results())) for each in stored(project)] == [2]
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(bool(missing("parallel")), reason="GNU parallel is not installed (Debian: parallel)")
 def test_gnu_parallel_runs_and_merges_the_parts(project: Path) -> None:
     assert VERDICT in run("./parallel.sh", "night", "4", "questions.yaml", cwd=project)
@@ -142,7 +144,7 @@ def task_of(numbers: Sequence[int], number: int, step: int = 1) -> dict[str, str
     return {"SLURM_ARRAY_JOB_ID": "7", **{f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in array.items()}}
 
 
-@pytest.mark.parametrize("numbers", [range(4), range(1, 5), range(7, 19, 3)])
+@pytest.mark.parametrize("numbers", sample([range(4), range(1, 5), range(7, 19, 3)], 1), ids=str)
 def test_the_tasks_of_an_array_are_the_parts_however_it_counts(numbers: range, project: Path) -> None:
     for number in numbers:
         task = task_of(numbers, number, numbers.step)
@@ -205,6 +207,7 @@ def slurm(folder: Path) -> Iterator[Mapping[str, str]]:
         yield env
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(
     bool(missing(*SLURM)), reason="SLURM is not installed (Debian: slurmctld slurmd slurm-client munge)"
 )

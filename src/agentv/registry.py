@@ -299,6 +299,8 @@ class Specs(Struct, frozen=True):
 
     providers: Registry[ProviderSpec]
     evaluators: Registry[EvaluatorSpec]
+    importers: Reference
+    """Makes, from these plug-ins, the importers of files of other programs (loading.translation.importers)."""
     reports: Registry[ReportSpec] = field(default_factory=lambda: Registry("report"))
     stores: Registry[StoreSpec] = field(default_factory=lambda: Registry("store"))
 

@@ -117,7 +117,7 @@ def test_each_problem_has_its_line_a_code_frame_and_a_suggestion(capsys: pytest.
         "                     ^\n"
         "\n"
         "evals/a.yaml:5:29  $.evalcases[0].input_messages[0].role  'usr' is not allowed here; allowed: system, user, "
-        "assistant, tool, developer, function, data; did you mean 'user'?\n"
+        "assistant, tool; did you mean 'user'?\n"
         "     5 |     input_messages: [{role: usr, content: hi}]\n"
         "                                     ^\n"
         "\n"
@@ -311,7 +311,7 @@ def test_the_json_format_has_a_versioned_shape(capsys: pytest.CaptureFixture[str
                 "json_path": "$.evalcases[0].input_messages[0].role",
                 "severity": "error",
                 "message": "'usr' is not allowed here",
-                "allowed": "allowed: system, user, assistant, tool, developer, function, data",
+                "allowed": "allowed: system, user, assistant, tool",
                 "suggestion": "user",
             }
         ],
@@ -324,7 +324,7 @@ def test_the_github_format_annotates_lines(capsys: pytest.CaptureFixture[str]) -
     _, out = check(capsys, "--format", "github")
     assert out == (
         "::error file=evals/a%2Cb.yaml,line=4,col=29::$.evalcases[0].input_messages[0].role '100%25' is not allowed "
-        "here; allowed: system, user, assistant, tool, developer, function, data\n"
+        "here; allowed: system, user, assistant, tool\n"
         "1 file checked: 1 error\n"
     )
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentv.cli.main import agentv
 from agentv.engine.plugins.loading import load_specs
-from agentv.loading.edit.conversion import read_records
+from agentv.importers.conversion import read_records
 from agentv.loading.suites.suites import load_suite
 from agentv.reports.text.yaml_text import yaml_item
 from agentv.types.cases import EvalCase

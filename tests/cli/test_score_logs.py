@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.logs import SHAPES, conversations, logged, numbered
+from tests.support.nightly import IS_NIGHTLY
 from tests.support.spans import export, span
 
 from agentv.cli.main import main
@@ -35,15 +36,18 @@ def score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return call
 
 
+MANY = 2000 if IS_NIGHTLY else 200
+
+
 @pytest.mark.parametrize("shape", SHAPES)
-def test_two_thousand_logged_conversations_are_judged_as_they_are(score: Call, shape: str) -> None:
+def test_many_logged_conversations_are_judged_as_they_are(score: Call, shape: str) -> None:
     forms = conversations(shape)
-    lines = [numbered(forms[number % len(forms)], number) for number in range(2000)]
+    lines = [numbered(forms[number % len(forms)], number) for number in range(MANY)]
     code, out = score(lines, "-o", "judged.jsonl")
     assert code == 0, out
-    assert "2,000 of 2,000" in out
+    assert f"{MANY:,} of {MANY:,}" in out
     given = [json.loads(line)["inputSnapshot"] for line in Path("judged.jsonl").read_text().splitlines()]
-    assert len({each["id"] for each in given}) == 2000
+    assert len({each["id"] for each in given}) == MANY
 
 
 def test_steps_of_traces_are_counted_and_not_scored(score: Call) -> None:

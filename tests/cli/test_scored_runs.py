@@ -207,7 +207,7 @@ evalcases: {{file: cases.jsonl}}
 """
 
 
-@pytest.mark.parametrize("lines", [100, pytest.param(2_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lines", [100, pytest.param(2_000, marks=pytest.mark.nightly)])
 def test_numbers_are_those_of_the_way_through_replay(folder: Path, agentv: Call, lines: int) -> None:
     """Judging logs, and replaying them through a run, gives the same numbers to the last digit."""
     said = ("Wait, please.", "No.", "Please be patient with us today.", "Here you are, please, dear customer.")

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from msgspec import Struct
 from msgspec.structs import replace
 from tests.support.door_inputs import JUDGE, DoorInput, door_inputs
+from tests.support.nightly import sample
 
 from agentv import (
     EvalCase,
@@ -35,7 +36,7 @@ from agentv.types.records.result import CaseResult
 # A single evaluator of some types is warned of.
 pytestmark = pytest.mark.filterwarnings("ignore:`.*` as the only evaluator")
 
-INPUTS = tuple(door_inputs(300, seed=20260131))
+INPUTS = sample(tuple(door_inputs(300, seed=20260131)), 60, of_each=lambda given: given.fault)
 
 
 class Refused(Struct, frozen=True):

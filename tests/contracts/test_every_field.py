@@ -19,7 +19,7 @@ from tests.support.distinct import distinct, fields_with_defaults
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.plan import make_criteria_plan
 from agentv.loading.models.eval_files import CaseExecutionModel, TurnModel
-from agentv.loading.models.file_model import names_of
+from agentv.loading.models.file_model import key_of, names_of
 from agentv.loading.python_values import evaluator_problems
 from agentv.loading.suites.suites import load_suite
 from agentv.messages.logs.reading import LoggedAnswer, read_logged
@@ -55,6 +55,7 @@ from agentv.types.records.result import EXPORT_KEYS, CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.stored import ANSWER_SCHEMA, CASE_SCHEMA, LABEL_SCHEMA, RESULT_SCHEMA, RUN_SCHEMA
+from agentv.types.structs import struct_fields
 from agentv.types.targets import ResolvedTarget
 
 _MESSAGE = {"role": "tool", "content": "the content"}
@@ -166,7 +167,7 @@ UNWRITTEN: Mapping[type, frozenset[str]] = {
 }
 """Fields that are not a key of an eval file, or exclude another one that is tested here."""
 CASE = {"id": "a", "input_messages": [{"role": "user", "content": "hi"}], "expected_outcome": "x"}
-UNDER_EXECUTION = frozenset(CaseExecutionModel.__struct_fields__) - {"evaluators"}
+UNDER_EXECUTION = frozenset(map(key_of, struct_fields(CaseExecutionModel))) - {"evaluators"}
 CONFIGURED: Mapping[type, Mapping[str, object]] = {
     Message: {"role": "assistant", "content": "the content"},
     EvaluationCriteria: {"scale": "numeric", "min": 1.0, "max": 5.0, "labels": ("low", "high")},

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.criteria.giving import Giving, Raising
 
@@ -47,7 +47,6 @@ def judged(judges: Sequence[Any], by: tuple[EvaluationCriteria, ...], **options:
     return run_evaluation_sync(EvaluationInput("x", by), EvaluationRunConfig(evaluators=judges, **options))
 
 
-@settings(max_examples=150, deadline=None)
 @given(criteria(), evaluators())
 def test_results_are_in_0_to_1_or_errors_or_custom_labels(
     by: tuple[EvaluationCriteria, ...], judges: list[Giving]
@@ -62,7 +61,6 @@ def test_results_are_in_0_to_1_or_errors_or_custom_labels(
     assert len(result.run_errors) == sum(each.error is not None for each in result.results)
 
 
-@settings(max_examples=150, deadline=None)
 @given(criteria(), evaluators(), st.sampled_from(["exclude", "zero"]))
 def test_the_overall_score_lies_between_the_least_and_the_greatest_value(
     by: tuple[EvaluationCriteria, ...], judges: list[Giving], policy: str
@@ -78,7 +76,6 @@ def test_the_overall_score_lies_between_the_least_and_the_greatest_value(
         assert min(values) <= result.overall_score <= max(values)
 
 
-@settings(max_examples=100, deadline=None)
 @given(criteria(), evaluators(), st.randoms(use_true_random=False))
 def test_the_order_of_evaluators_and_criteria_changes_nothing(
     by: tuple[EvaluationCriteria, ...], judges: list[Giving], chance: Any
@@ -95,7 +92,6 @@ def test_the_order_of_evaluators_and_criteria_changes_nothing(
     )
 
 
-@settings(max_examples=100, deadline=None)
 @given(criteria(), st.lists(st.floats(0, 1), min_size=2, max_size=2))
 def test_a_bad_evaluator_changes_only_its_own_criterion(
     by: tuple[EvaluationCriteria, ...], values: list[float]

@@ -41,7 +41,7 @@ def seconds_until_gone(*words: str) -> float:
     ("count", "kills", "seed"),
     [
         pytest.param(60, 4, 1, marks=[pytest.mark.slow, pytest.mark.timeout(300)]),
-        pytest.param(600, 30, 2, marks=[pytest.mark.durability, pytest.mark.timeout(1_800)]),
+        pytest.param(600, 30, 2, marks=[pytest.mark.nightly, pytest.mark.timeout(1_800)]),
     ],
 )
 def test_kills_of_a_run_leave_no_agent_and_one_row_per_case(tmp_path: Path, count: int, kills: int, seed: int) -> None:

@@ -39,9 +39,10 @@ def wait_for_rows(process: "subprocess.Popen[bytes]", count: int) -> None:
 @pytest.mark.parametrize(
     ("count", "kills", "seed"),
     [
+        (2_000, 10, 2),
         # About half a minute of processor time, most of it 21 starts that read 10,000 cases.
-        pytest.param(10_000, 20, 2, marks=[pytest.mark.slow, pytest.mark.timeout(900)]),
-        pytest.param(10_000, 200, 3, marks=[pytest.mark.durability, pytest.mark.timeout(3_600)]),
+        pytest.param(10_000, 20, 2, marks=[pytest.mark.nightly, pytest.mark.timeout(900)]),
+        pytest.param(10_000, 200, 3, marks=[pytest.mark.nightly, pytest.mark.timeout(3_600)]),
     ],
 )
 def test_many_kills_leave_one_row_per_case_and_few_calls_paid_twice(

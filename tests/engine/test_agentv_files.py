@@ -359,4 +359,4 @@ def test_templates_are_listed_for_a_review(tmp_path: Path) -> None:
 
 def test_files_of_agentv_are_not_extended_in_our_keys() -> None:
     with pytest.raises(EvalFileError, match="an eval file of AgentV 4, to which no keys or cases can be added"):
-        open_cases(FILES / "agentv-4" / "evals" / "everything.eval.yaml")
+        open_cases(FILES / "agentv-4" / "evals" / "everything.eval.yaml", load_specs())

@@ -19,6 +19,8 @@ def turn(text: str) -> CaseTurn:
 class RepeatsUntilCounted:
     """Repeats a question until an answer has a number in it. Counts the calls of `next_turn`."""
 
+    most_turns = 3
+
     def __init__(self) -> None:
         self.calls = 0
 

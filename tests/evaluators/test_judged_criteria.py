@@ -20,12 +20,10 @@ from tests.support.judging import (
 )
 
 from agentv import AggregatedEvaluationResult, EvaluationInput, EvaluationRunConfig, run_evaluation_sync
-from agentv.evaluators import EVALUATORS
+from agentv.engine.plugins.loading import load_specs
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator
 from agentv.evaluators.judges.settings import LlmJudgeSettings, RubricSettings
 from agentv.loading.suites.suites import load_suite
-from agentv.providers import PROVIDERS
-from agentv.registry import Specs
 from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import ConfigError, EvalFileError, EvaluatorError
@@ -170,7 +168,7 @@ evalcases:
 """
     )
     with pytest.raises(EvalFileError, match="no criterion 'tune' in `criteria`; known: facts, tone") as caught:
-        load_suite(suite, specs=Specs(providers=PROVIDERS, evaluators=EVALUATORS))
+        load_suite(suite, specs=load_specs())
     (problem,) = caught.value.problems
     assert (problem.line, problem.suggestion) == (7, "tone")
 

@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 from tests.evaluators.test_rules import HARD_PATTERN, HARD_TEXT
 from tests.support.judging import evaluator_of, make_context, make_evaluator
 
-from agentv.evaluators import EVALUATORS
+from agentv.engine.plugins.loading import load_specs
 from agentv.loading.suites.suites import load_suite
-from agentv.providers import PROVIDERS
-from agentv.registry import Specs
 from agentv.scoring.results.completion import to_score
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvalFileError
@@ -279,7 +277,7 @@ evalcases:
 """
     )
     with pytest.raises(EvalFileError, match=re.escape("no criterion 'polit' in `criteria`")) as caught:
-        load_suite(suite, specs=Specs(providers=PROVIDERS, evaluators=EVALUATORS))
+        load_suite(suite, specs=load_specs())
     (problem,) = caught.value.problems
     assert (problem.line, problem.suggestion) == (12, "polite")
 

@@ -86,7 +86,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(list(ASK)), st.dictionaries(st.sampled_from(["messages", "input", "contents", "tools"]), JSON))
 def test_no_body_of_any_shape_breaks_it(shared_server: FakeServer, api: str, body: dict[str, Any]) -> None:
     assert ASK[api](shared_server, **body).status in (200, 400)

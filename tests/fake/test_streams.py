@@ -36,7 +36,7 @@ JOINED: Mapping[str, Callable[[list[Any]], str]] = {
 }
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(list(ASK)), st.text(min_size=1, max_size=60))
 def test_the_pieces_of_a_stream_are_the_plain_answer(shared_server: FakeServer, api: str, said: str) -> None:
     turns = [{"role": "user", "content": said}]

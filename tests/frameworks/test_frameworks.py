@@ -19,7 +19,7 @@ from tests.test_readme import ROOT, blocks_of
 from agentv.scoring.tools.recorded_calls import recorded_calls
 from agentv.types.messages_json import messages_from_json
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]
 
 STATE = "Order {} is on its way."
 CALLS = {

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agentv.importers import IMPORTERS
 from agentv.registry import EvaluatorSpec, ProviderSpec, Specs, make_registry
 from agentv.types.json_value import JsonObject, JsonValue
 
@@ -129,4 +130,5 @@ SPECS = Specs(
             _evaluator("composite", CompositeSettings),
         ),
     ),
+    importers=IMPORTERS,
 )

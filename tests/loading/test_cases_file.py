@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -100,14 +100,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("suites")
 
 
-@settings(max_examples=150, deadline=None)
 @given(suites(), st.lists(items, min_size=1, max_size=3, unique_by=lambda item: item.id), st.data())
 def test_what_stood_there_stays_and_the_rest_reads_back(
     folder: Path, data: bytes, rubrics: list[RubricItem], draw: st.DataObject
 ) -> None:
     path = folder / "suite.yaml"
     path.write_bytes(data)
-    file = open_cases(path)
+    file = open_cases(path, SPECS)
     chosen = draw.draw(st.sets(st.integers(0, len(file.cases) - 1), min_size=1))
     made = file.with_keys({index: new_key(*rubrics) for index in chosen}, SPECS)
     assert is_grown_from(made, data)
@@ -122,12 +121,11 @@ def test_what_stood_there_stays_and_the_rest_reads_back(
     assert [case.get("rubrics") for case in others_read["evalcases"]] == [case.get("rubrics") for case in expected]
 
 
-@settings(max_examples=50, deadline=None)
 @given(suites(), texts)
 def test_cases_are_put_behind_the_last_one(folder: Path, data: bytes, text: str) -> None:
     path = folder / "suite.yaml"
     path.write_bytes(data)
-    file = open_cases(path)
+    file = open_cases(path, SPECS)
     case: JsonObject = {"id": "new", "expected_outcome": text, "input_messages": [{"role": "user", "content": text}]}
     made = file.with_cases([case], [yaml_item(case)], SPECS)
     assert is_grown_from(made, data)
@@ -139,7 +137,7 @@ def test_cases_are_put_behind_the_last_one(folder: Path, data: bytes, text: str)
 def opened(folder: Path, text: str, name: str = "suite.yaml") -> CasesFile:
     path = folder / name
     path.write_text(text)
-    return open_cases(path)
+    return open_cases(path, SPECS)
 
 
 ONE = new_key(RubricItem("x", "Says so"))
@@ -200,7 +198,6 @@ def test_blank_lines_between_cases_stay_between_them(tmp_path: Path) -> None:
 LINE = '{"id": "ID", "expected_outcome": "}", "input_messages": [{"role": "user", "content": "hi"}]}'
 
 
-@settings(max_examples=50, deadline=None)
 @example(item=RubricItem("\U000e0001", "says so"), ending="\n", compact=False, marked=False)
 @given(items, st.sampled_from(["\n", "\r\n", "  \n\n"]), st.booleans(), st.booleans())
 def test_other_lines_of_json_lines_stay_to_the_byte(
@@ -211,7 +208,7 @@ def test_other_lines_of_json_lines_stay_to_the_byte(
     data = (b"\xef\xbb\xbf" if marked else b"") + b"".join(lines)
     path = folder / "cases.jsonl"
     path.write_bytes(data)
-    made = open_cases(path).with_keys({1: new_key(item)}, SPECS)
+    made = open_cases(path, SPECS).with_keys({1: new_key(item)}, SPECS)
     start, end = data.index(lines[1]), data.index(lines[2])
     assert (made[:start], made[-(len(data) - end) :]) == (data[:start], data[end:])
     got = json.loads(made[start : len(made) - (len(data) - end)])

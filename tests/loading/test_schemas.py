@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from tests.loading.wrong_files import WrongFile, wrong_files
 from tests.support.stored import RESULT
 
 from agentv.engine.plugins.loading import load_specs
+from agentv.importers.agentv.generations import find_generation
 from agentv.loading.files.composer import compose
-from agentv.loading.importers.generations import find_generation
 from agentv.loading.schemas import KINDS, json_schema
 from agentv.loading.suites.suites import load_suite
 from agentv.registry import Specs
@@ -65,6 +66,12 @@ def validator(kind: str, specs: Specs) -> Any:
     return jsonschema.Draft202012Validator(schema)
 
 
+@cache
+def real_validator(kind: str) -> Any:
+    """Return the validator of a kind with the plug-ins that are installed; its own check takes half a second."""
+    return validator(kind, load_specs())
+
+
 EVAL, TARGETS = validator("eval", SPECS), validator("targets", SPECS)
 
 
@@ -83,7 +90,7 @@ def test_a_message_of_calls_alone_may_say_that_it_has_no_content() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_a_schema_that_is_one(kind: str) -> None:
-    validator(kind, load_specs())
+    real_validator(kind)
 
 
 def test_an_unknown_kind_is_reported() -> None:
@@ -113,7 +120,7 @@ def test_a_criteria_configuration_has_its_schema(change: dict[str, Any], valid: 
         "judge": "kind",
         "gates": ["mean >= 0.8"],
     }
-    assert validator("evaluation", load_specs()).is_valid({**config, **change}) is valid
+    assert real_validator("evaluation").is_valid({**config, **change}) is valid
 
 
 def test_good_files_are_valid() -> None:
@@ -132,7 +139,7 @@ def in_our_keys() -> list[Path]:
 @pytest.mark.parametrize("path", in_our_keys(), ids=lambda path: path.relative_to(_EXAMPLES).as_posix())
 def test_the_examples_are_valid(path: Path) -> None:
     kind = "targets" if path.name == "targets.yaml" else "config" if path.name == ".agentv.yaml" else "eval"
-    validator(kind, load_specs()).validate(value_of(path))
+    real_validator(kind).validate(value_of(path))
 
 
 def well_formed(folder: str) -> list[WrongFile]:
@@ -200,7 +207,7 @@ def test_settings_are_described() -> None:
 def test_a_value_may_be_spelled_as_others_spell_it(algorithm: str, valid: bool) -> None:
     evaluators = [{"name": "a", "type": "lexical_similarity", "algorithm": algorithm}]
     suite = {"execution": {"evaluators": evaluators}, "evalcases": "*.yaml"}
-    assert validator("eval", load_specs()).is_valid(suite) is valid
+    assert real_validator("eval").is_valid(suite) is valid
 
 
 def test_an_exported_row_is_valid_and_every_key_is_described() -> None:

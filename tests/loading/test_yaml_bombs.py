@@ -104,6 +104,7 @@ def test_honest_use_of_aliases_stays_far_below_the_limit() -> None:
     assert document is not None
 
 
+@pytest.mark.nightly
 def test_the_usual_loader_dies_of_the_same_file(tmp_path: Path) -> None:
     path = tmp_path / "bomb.yaml"
     path.write_text(merge_bomb())

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.support.asking import ask, failure_of, make_request, make_target
 from tests.support.loopback import Answer, Server, Writer, endless, never_answer, reply, serving
+from tests.support.nightly import IS_NIGHTLY
 from tests.support.peak import peak_below
 
 from agentv.providers.protocols.mcp_settings import McpSettings
@@ -60,9 +61,10 @@ def test_a_result_that_does_not_match_its_schema_is_a_malformed_reply() -> None:
 @pytest.mark.slow
 def test_schemas_that_take_too_long_end_at_the_time_limit_of_their_call(tmp_path: Path) -> None:
     """The checks would take hours: in the event loop, they would stop the run."""
-    attacks = ("doubling", "branching", "unique", "calm")
+    attacks = ("doubling", "branching", "unique", "calm") if IS_NIGHTLY else ("doubling", "unique", "calm")
     targets = [
-        {"name": name, "provider": "mcp", "command": sys.executable, "args": [str(SERVER), name], "timeout_seconds": 10,
+        {"name": name, "provider": "mcp", "command": sys.executable, "args": [str(SERVER), name],
+         "timeout_seconds": 30 if name == "calm" else 5,
          **({"list": "tools"} if name == "unique" else {})}
         for name in attacks
     ]  # fmt: skip
@@ -79,10 +81,11 @@ def test_schemas_that_take_too_long_end_at_the_time_limit_of_their_call(tmp_path
     assert found.keys() == set(attacks), done.stdout + done.stderr
     assert found["calm"]["status"] == "pass"
     result, tools = "the structured content of tool 'say' and its outputSchema", "the server's list of tools"
-    for name, subject in {"doubling": result, "branching": result, "unique": tools}.items():
+    subjects = {"doubling": result, "branching": result, "unique": tools}
+    for name, subject in ((name, subject) for name, subject in subjects.items() if name in attacks):
         assert found[name]["error"]["kind"] == "target_timeout"
         assert f"{subject} could not be checked in the " in found[name]["error"]["message"]
-    assert found["doubling"]["partial"] == found["branching"]["partial"] == {"text": "said"}
+        assert found[name].get("partial") == ({"text": "said"} if subject == result else None)
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------

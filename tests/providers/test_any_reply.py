@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.providers.apis.anthropic import AnthropicSettings, MessagesDialogue
@@ -178,7 +178,6 @@ EVENTS: dict[str, tuple[Dialogue, Any]] = {
 
 
 @pytest.mark.parametrize("api", EVENTS)
-@settings(max_examples=300)
 @given(data=st.data())
 def test_any_stream_of_events(api: str, data: st.DataObject) -> None:
     dialogue, event = EVENTS[api]

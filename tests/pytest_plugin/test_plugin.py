@@ -427,7 +427,9 @@ def test_a_wrong_number_of_trials_says_what_is_expected(tmp_path: Path) -> None:
     assert "argument --agentv-trials: must be a whole number from 1, not 'x'" in session.output
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+@pytest.mark.parametrize(
+    "options", [pytest.param((), id="one process"), pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.nightly)]
+)
 def test_a_target_that_cannot_be_created_fails_its_tests(project: Path, options: tuple[str, ...]) -> None:
     missing = TARGETS.replace('mock, response: "Yes, within 30 days."', "python, callable: missing.py:answer")
     (project / "targets.yaml").write_text(missing)
@@ -482,7 +484,9 @@ def test_judge_as_dict(agentv):
 """
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "1")], ids=["one process", "xdist"])
+@pytest.mark.parametrize(
+    "options", [pytest.param((), id="one process"), pytest.param(("-n", "1"), id="xdist", marks=pytest.mark.nightly)]
+)
 def test_a_mistake_in_a_check_is_shown_in_the_test_alone(tmp_path: Path, options: tuple[str, ...]) -> None:
     session = Session(make_project(tmp_path, MISTAKES), *options)
     assert session.outcomes["test_judge_as_dict"] == "PASSED", session.output
@@ -526,7 +530,9 @@ def test_known_case():
 """
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+@pytest.mark.parametrize(
+    "options", [pytest.param((), id="one process"), pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.nightly)]
+)
 def test_expected_failures_are_left_out_of_the_stored_run(tmp_path: Path, options: tuple[str, ...]) -> None:
     project = make_project(tmp_path, EXPECTED_FAILURES)
     session = Session(project, *options)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from tests.support.nightly import sample
 from tests.support.ray_cluster import RayCluster
 from tests.support.ray_kills import PARTS, Part, run_and_kill, write_project
 from tests.support.waiting import until
@@ -81,8 +82,10 @@ def test_no_copy_of_the_project_stays_after_a_kill(
     assert until(lambda: not list(cluster.temporary.glob("agentv-*-project-*")))
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("seed", range(3))
+KILLS = sample([(part, seed) for part in PARTS for seed in range(3)], 1, of_each=lambda each: each[0])
+
+
+@pytest.mark.parametrize(("part", "seed"), KILLS)
 def test_nothing_is_lost_or_doubled_when_a_part_is_killed(
     cluster: RayCluster, tmp_path: Path, part: Part, seed: int
 ) -> None:

@@ -26,7 +26,7 @@ from tests.real_agents.model_server import (
     playing,
 )
 
-pytestmark = [pytest.mark.real_agents, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real_agents, pytest.mark.nightly, pytest.mark.timeout(300)]
 
 SUITE = {
     "evalcases": [

@@ -3,6 +3,7 @@
 import tracemalloc
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ def test_the_set_answers_as_a_set_does(keys: list[str]) -> None:
     assert len(digests) == len(known)
 
 
+@pytest.mark.nightly
 def test_a_key_takes_nine_bytes_plus_its_number_in_a_map() -> None:
     digests, verdicts, places = DigestSet(), DigestMap("B"), DigestMap()
     assert _bytes_a_key(digests.add) < 10

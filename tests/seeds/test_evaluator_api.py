@@ -515,7 +515,8 @@ WHERE = {
     **dict.fromkeys(READY_MADE, ("judges/llm_judge.py", "test_ready_made_judges.py")),
     "regex": ("rules/regex.py", "test_rules.py"),
     "is_json": ("rules/json.py", "test_rules.py"),
-    **dict.fromkeys(("numeric", "length"), ("rules/text.py", "test_rules.py")),
+    "numeric": ("rules/numeric.py", "test_numeric.py"),
+    "length": ("rules/text.py", "test_rules.py"),
     "rule_based": ("rules/rule_based.py", "test_rule_based.py"),
     **{
         name: (f"tools/{name}.py", f"test_{name}.py")

@@ -72,16 +72,19 @@ def by_mcnemar(trials: Trials) -> float:
     return mcnemar_test(changes.count(1), changes.count(-1))
 
 
+NIGHTLY = pytest.mark.nightly
+
+
 @pytest.mark.parametrize(
     ("draw", "cases", "runs"),
     [
         (passes, 8, 6000),
-        (passes, 120, 4000),
+        pytest.param(passes, 120, 4000, marks=NIGHTLY),
         (skewed, 8, 6000),
-        (skewed, 30, 6000),
-        (skewed, 120, 2500),
+        pytest.param(skewed, 30, 6000, marks=NIGHTLY),
+        pytest.param(skewed, 120, 2500, marks=NIGHTLY),
         (continuous, 12, 4000),
-        (continuous, 60, 800),
+        pytest.param(continuous, 60, 800, marks=NIGHTLY),
     ],
 )
 def test_equal_runs_are_called_different_in_one_of_twenty_at_most(draw: Draw, cases: int, runs: int) -> None:
@@ -89,12 +92,12 @@ def test_equal_runs_are_called_different_in_one_of_twenty_at_most(draw: Draw, ca
 
 
 @pytest.mark.parametrize("draw", [passes, skewed])
-@pytest.mark.parametrize(("cases", "runs"), [(12, 6000), (40, 6000)])
+@pytest.mark.parametrize(("cases", "runs"), [(12, 6000), pytest.param(40, 6000, marks=NIGHTLY)])
 def test_and_with_trials_that_are_alike_within_a_case(draw: Draw, cases: int, runs: int) -> None:
     assert alarm_rate(by_case, draw, cases=cases, trials=5, runs=runs) <= MOST_FALSE_ALARMS
 
 
-@pytest.mark.parametrize(("cases", "runs"), [(8, 6000), (30, 6000), (300, 1500)])
+@pytest.mark.parametrize(("cases", "runs"), [(8, 6000), (30, 6000), pytest.param(300, 1500, marks=NIGHTLY)])
 def test_mcnemar_keeps_the_level_too(cases: int, runs: int) -> None:
     assert alarm_rate(by_mcnemar, passes, cases=cases, trials=1, runs=runs) <= MOST_FALSE_ALARMS
 
@@ -160,7 +163,7 @@ def test_intervals_of_differences_hold_the_truth(cases: int, lost: float) -> Non
     assert 0.93 <= coverage(draw, -lost / 2, runs=1500) <= 0.99
 
 
-@pytest.mark.parametrize("cases", [12, 50])
+@pytest.mark.parametrize("cases", [12, pytest.param(50, marks=NIGHTLY)])
 def test_intervals_of_trials_hold_the_truth(cases: int) -> None:
     """Of cases that pass 95 % of three trials, one in ten becomes a coin flip."""
 

@@ -131,7 +131,7 @@ def test_an_interval_of_a_percentile_holds_the_truth_as_often_as_it_says(
     assert held == pytest.approx(documented_share, abs=0.015)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(600)
 def test_the_page_has_the_tables_as_they_come_out() -> None:
     shown = [line for line in PAGE.splitlines() if ROW.match(line)]

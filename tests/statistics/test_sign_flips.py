@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentv.scoring.statistics.sign_flips import DRAWS, SignFlips, _counted_share, _drawn_share, permutation_test
@@ -41,6 +41,7 @@ def test_on_pass_and_fail_it_is_mcnemars_exact_test(changes: list[int]) -> None:
 
 
 @given(st.lists(fractions, min_size=6, max_size=9))
+@example([-2 / 3, -1 / 2, -1 / 3, 0, 0, 1 / 10, 1 / 10, 3 / 10, 1])  # its mean is 0, but not in floats
 def test_the_interval_has_the_differences_that_sign_flips_do_not_reject(differences: list[float]) -> None:
     found = SignFlips.of([[each] for each in differences], random.Random(0))
     interval = found.interval()

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
+from tests.support.nightly import IS_NIGHTLY
 from tests.support.postgres_server import upgraded_database
 from tests.support.stored import at_noon, make_answer, make_case, make_result, make_run
 
@@ -215,10 +216,11 @@ def kept_url() -> StoreUrl:
 def case_of(machine: Callable[[], StoreMachine], examples: int) -> Any:
     case: Any = machine.TestCase  # type: ignore[attr-defined] # hypothesis makes it
     checks = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+    examples = examples * 10 if IS_NIGHTLY else examples
     case.settings = settings(max_examples=examples, stateful_step_count=12, deadline=None, suppress_health_check=checks)
     return case
 
 
-TestMemory = case_of(MemoryMachine, 25)
-TestFolder = case_of(FolderMachine, 25)
-TestShared = case_of(SharedMachine, 10)
+TestMemory = case_of(MemoryMachine, 15)
+TestFolder = case_of(FolderMachine, 15)
+TestShared = case_of(SharedMachine, 6)

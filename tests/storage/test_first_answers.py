@@ -112,6 +112,7 @@ def test_one_line_of_a_slot_counts_and_no_rerun_does(makers: list[Make]) -> None
     assert first.highest(SLOT) == max(len(made) - 1, 0)
 
 
+@pytest.mark.nightly
 def test_a_slot_with_several_generations_costs_fifty_bytes_at_most() -> None:
     first = FirstAnswers()
     tracemalloc.start()

@@ -15,7 +15,7 @@ from shutil import copytree, rmtree
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.support.stored import RUN, at_noon, make_result, make_run
@@ -180,7 +180,6 @@ def read_page(stored: StoredRun, query: RowQuery) -> tuple[list[Row], int, Facet
     return found[start:end], len(found), facets
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.lists(rows(), max_size=8), min_size=1, max_size=3), st.lists(queries, min_size=1, max_size=4))
 def test_a_page_of_the_index_is_the_page_of_the_files_however_the_run_grew(
     growth: list[list[Row]], page_queries: list[RowQuery]

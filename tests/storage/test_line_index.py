@@ -70,6 +70,7 @@ def test_the_twins_share_what_is_kept_of_their_digests() -> None:
     assert len({(digest_64(key) % 1024, digest_64(key) >> 40) for key in TWINS}) == 1
 
 
+@pytest.mark.nightly
 def test_a_line_costs_ten_bytes_at_most(opened: Callable[[], tuple[LineIndex, Path]]) -> None:
     lines, (index, _) = 100_000, opened()
     tracemalloc.start()

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
+from tests.support.nightly import IS_NIGHTLY
 from tests.support.stored import at_noon, make_answer, make_result, make_run
 
 from agentv.storage.run.folder import RunFolder
@@ -100,5 +101,5 @@ class KilledStore(RuleBasedStateMachine):
         rmtree(self.runs)
 
 
-KilledStore.TestCase.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+KilledStore.TestCase.settings = settings(max_examples=250 if IS_NIGHTLY else 15, stateful_step_count=15, deadline=None)
 TestKilledStore = KilledStore.TestCase

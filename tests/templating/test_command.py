@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.templating.command import (
@@ -64,13 +64,11 @@ def arguments_seen(template: str, value: str, files: Sequence[str] = (), cwd: Pa
 
 
 @given(st.lists(st.sampled_from(QUOTED[:5]), min_size=1, max_size=5), values)
-@settings(max_examples=150, deadline=None)
 def test_without_a_shell_every_value_arrives_byte_for_byte(words: list[str], value: str) -> None:
     assert arguments_seen(" ".join(words), value) == [EXPECTED[word].replace("{}", value) for word in words]
 
 
 @given(st.lists(st.sampled_from(QUOTED + NESTED), min_size=1, max_size=5), values)
-@settings(max_examples=300, deadline=None)
 def test_in_a_shell_every_value_arrives_byte_for_byte(words: list[str], value: str) -> None:
     seen = arguments_seen(f"{' '.join(words)} | cat", value)
 
@@ -78,7 +76,6 @@ def test_in_a_shell_every_value_arrives_byte_for_byte(words: list[str], value: s
 
 
 @given(values)
-@settings(max_examples=50, deadline=None)
 def test_no_value_is_ever_program_text(value: str) -> None:
     template = parse_command("""a '{PROMPT}' "{PROMPT}" {PROMPT} $(b {PROMPT}) | c""")
 
@@ -98,7 +95,6 @@ def test_the_naive_shell_escape_runs_a_value_that_stands_in_quotes(tmp_path: Pat
 
 
 @given(st.lists(values.filter(bool), max_size=4))
-@settings(max_examples=60, deadline=None)
 @pytest.mark.parametrize("end", ["", " | cat"])
 def test_files_alone_become_as_many_words_as_there_are(end: str, files: list[str]) -> None:
     assert arguments_seen(f"first {{FILES}} last{end}", "x", files) == ["first", *files, "last"]

@@ -65,6 +65,7 @@ _SECTIONS: Mapping[str, str] = {
     "agentv.cli.evals.": "Eval files",
     "agentv.cli.running.": "Run",
     "agentv.cli.results.": "Results",
+    "agentv.cli.labels.": "Labels and judges",
     "agentv.cli.upkeep.": "Stored runs",
     "agentv.cli.tools.": "Tools",
 }

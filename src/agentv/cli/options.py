@@ -112,17 +112,16 @@ ALLOW_PATH_OPTION: Callable[..., Any] = run_option("allow_paths")
 
 
 class OutputOptions(Struct, frozen=True):
-    """How a run is displayed, and which files are written in addition to its run folder, relative to `folder`.
-
-    The display `none` prints only the verdict, or nothing if `has_verdict` is False.
-    """
+    """How a run is displayed, and which files are written in addition to its run folder."""
 
     display: str
+    """`none` prints only the verdict, or nothing if `has_verdict` is False."""
     outputs: tuple[str, ...] = ()
     include_trace: bool = False
     verbose: bool = False
     log_file: str | None = None
     folder: Path = field(default_factory=Path.cwd)
+    """The folder from which relative paths of `outputs` and `log_file` start."""
     has_verdict: bool = True
 
     def stream(self, stdout: TextIO) -> TextIO:

@@ -23,9 +23,10 @@ from agentv.types.errors import ConfigError
 
 
 class TerminalStyle(Struct, frozen=True):
-    """The layout of text on standard output. `width` None: not a terminal, so nothing is wrapped or cut."""
+    """The layout of text on standard output."""
 
     width: int | None
+    """None: not a terminal, so nothing is wrapped or cut."""
     signs: Signs
     paint: Paint
 

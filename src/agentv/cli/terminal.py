@@ -45,10 +45,11 @@ class _Descriptor(io.FileIO):
 class StandardStream(io.TextIOWrapper):
     """A standard stream on its own descriptor, so that it still works while descriptors 1 and 2 are redirected.
 
-    Encoding, error handler and buffering are those of `like`. A `guard` escapes commands to a CI runner in the text.
+    Encoding, error handler and buffering are those of `like`.
     """
 
     guard: "CommandGuard | None" = None
+    """Escapes commands to a CI runner in the text."""
 
     def __init__(self, number: int, like: TextIO | None) -> None:
         self._descriptor = _Descriptor(os.dup(number), "w")

@@ -80,15 +80,17 @@ Your last reply {reason}. Do it again and reply with the one JSON object that wa
 
 
 class GenerationPrompt(Struct, frozen=True):
-    """A prompt to fill: `template` is the request to the model, `reply_format` the format of its reply.
+    """A prompt to fill.
 
-    `instructions` is "" for a template of the user, which has its own instructions. A request has a `nonce`, a random
-    text: it delimits the values, and the reply must repeat it.
+    A request has a `nonce`, a random text: it delimits the values, and the reply must repeat it.
     """
 
     template: str
+    """The request to the model."""
     instructions: str
+    """Empty for a template of the user, which has its own instructions."""
     reply_format: str
+    """The format of the model's reply."""
     schema: JsonObject
 
     def user(self, values: Mapping[str, str], *, nonce: str, reason: str | None = None) -> str:
@@ -186,14 +188,14 @@ MAX_QUOTED_CHARACTERS = 100
 
 
 class GenerationTask(Struct, Generic[T], frozen=True):
-    """One request for generation. `id` names it in messages; `values` fill the prompt; `parse` reads the reply.
-
-    `parse` takes the reply, the nonce and the texts of the prompt, and raises UnusableReplyError.
-    """
+    """One request for generation."""
 
     id: str
+    """The name of the request in messages."""
     values: Mapping[str, str]
+    """The values that fill the prompt."""
     parse: Callable[[str, str, Iterable[str]], T]
+    """Reads the reply. It takes the reply, the nonce and the texts of the prompt, and raises UnusableReplyError."""
 
 
 class Generated(Struct, Generic[T], frozen=True):
@@ -207,26 +209,26 @@ class Generated(Struct, Generic[T], frozen=True):
 
 
 class GenerationSetup(Struct, frozen=True):
-    """The settings of a generation by `target`, one of `known`, with `concurrency` concurrent calls.
-
-    `stops_on_failure` ends it after the first failure: calls in flight are finished, further requests are not sent.
-    `timeout_s` bounds each call with its retries. `on_done` is called with the number of finished tasks, and at the end
-    with the number of all tasks.
-    """
+    """The settings of a generation."""
 
     prompt: GenerationPrompt
     target: ResolvedTarget
+    """One of `known`."""
     known: KnownTargets
     specs: Specs
     home: str
     eval_dir: str
     concurrency: int = 4
+    """The number of concurrent calls."""
     stops_on_failure: bool = True
+    """True if the first failure ends the generation: calls in flight are finished, further requests are not sent."""
     timeout_s: float | None = None
+    """The limit on each call with its retries."""
     redact: tuple[str, ...] = ()
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
     make_nonce: Callable[[], str] = lambda: secrets.token_hex(8)
     on_done: Callable[[int], None] = lambda _count: None
+    """Called with the number of finished tasks, and at the end with the number of all tasks."""
 
 
 async def generate(tasks: Sequence[GenerationTask[T]], setup: GenerationSetup) -> list[Generated[T]]:
@@ -342,14 +344,13 @@ _PLACEHOLDER_RUBRICS = (RubricItem("placeholder", "Stands for a generated rubric
 
 
 class RubricsJob(Struct, frozen=True):
-    """The generation tasks for a file: a task for each case without rubrics, by the case's index in the file.
-
-    `skipped` are the ids of cases that have rubrics already.
-    """
+    """The generation tasks for a file: a task for each case without rubrics."""
 
     file: CasesFile
     tasks: dict[int, GenerationTask[tuple[RubricItem, ...]]]
+    """The tasks by the index of the case in the file."""
     skipped: tuple[str, ...]
+    """The ids of cases that have rubrics already."""
 
 
 def make_rubrics_job(file: CasesFile, cases: Sequence[EvalCase], chosen: Sequence[int], specs: Specs) -> RubricsJob:
@@ -420,10 +421,11 @@ PLACEHOLDER_CASE: JsonObject = {
 
 
 class NewCases(Struct, frozen=True):
-    """Generated cases by record, each with a unique id; `repeated` counts skipped cases, whose input exists already."""
+    """Generated cases by record, each with a unique id."""
 
     by_record: tuple[Generated[tuple[JsonObject, ...]], ...]
     repeated: int = 0
+    """The number of skipped cases, whose input exists already."""
 
     @property
     def cases(self) -> list[JsonObject]:

@@ -162,9 +162,9 @@ EVALUATORS: Registry[EvaluatorSpec] = make_registry(
         ),
         EvaluatorSpec(
             "numeric",
-            "the last number in the text equals a value, within a tolerance",
-            settings="agentv.evaluators.rules.text:NumericSettings",
-            factory="agentv.evaluators.rules.text:make_numeric",
+            "a number in the text, by default the last, equals a value within a tolerance",
+            settings="agentv.evaluators.rules.numeric:NumericSettings",
+            factory="agentv.evaluators.rules.numeric:make_numeric",
         ),
         EvaluatorSpec(
             "length",

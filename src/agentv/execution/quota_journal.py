@@ -21,10 +21,12 @@ _LENGTH_BYTES = 4
 
 
 class _State(Struct, frozen=True, array_like=True):
-    """The first entry of a journal: the accounts of the book at the time `at`."""
+    """The first entry of a journal."""
 
     at: float
+    """The time of the entry."""
     book: bytes
+    """The accounts of the book at this time."""
 
 
 class _Exchange(Struct, frozen=True, array_like=True):

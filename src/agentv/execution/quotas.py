@@ -46,18 +46,19 @@ class _Lease(Struct):
 
 
 class _Account(Struct):
-    """One account. `requests` and `tokens` are the sums over its leases.
-
-    `ends` is a heap of the times at which leases no longer count. Requests become free at an even pace since
-    `filled_from`; a grant moves this time forward by one interval per request. Nothing is granted before `held_until`.
-    """
+    """One account."""
 
     leases: dict[str, _Lease] = field(default_factory=dict)
     ends: list[tuple[float, str]] = field(default_factory=list)
+    """A heap of the times at which leases no longer count."""
     requests: int = 0
+    """The sum over its leases."""
     tokens: float = 0.0
+    """The sum over its leases."""
     filled_from: float = -math.inf
+    """Requests become free at an even pace since this time; a grant moves it forward by one interval per request."""
     held_until: float = -math.inf
+    """Nothing is granted before this time."""
 
 
 class LeaseBook:
@@ -239,10 +240,7 @@ class InProcessQuota:
 
 
 class HeldLease(Struct):
-    """A lease of this process: what was granted, and what of it was used. Times are seconds of this process's clock.
-
-    `is_single_use` is True for a grant that expires at once: it permits the call that requested it, and no other.
-    """
+    """A lease of this process: what was granted, and what of it was used. Times are seconds of this process's clock."""
 
     id: str
     granted: Amounts
@@ -251,6 +249,7 @@ class HeldLease(Struct):
     tokens: float = 0.0
     closed_at: float | None = None
     is_single_use: bool = True
+    """True for a grant that expires at once: it permits the call that requested it, and no other."""
 
     def use(self) -> LeaseUse:
         """Return the final use of the lease, to be reported."""
@@ -265,19 +264,17 @@ PATIENCE_S = 60.0
 
 
 class QuotaClient(Struct):
-    """The connection of a process to a quota, for all its accounts; it reports when the quota does not answer.
-
-    `on_unanswered` is called with a message when the quota does not answer, and when it answers again; `on_loss` with
-    the reason when the quota has not answered for PATIENCE_S. After that every exchange fails at once. `holder` names
-    this process in its requests.
-    """
+    """The connection of a process to a quota, for all its accounts; it reports when the quota does not answer."""
 
     quota: QuotaService
     now: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     on_unanswered: Callable[[str], None] = lambda _message: None
+    """Called with a message when the quota does not answer, and when it answers again."""
     on_loss: Callable[[str], None] = lambda _reason: None
+    """Called with the reason when the quota has not answered for PATIENCE_S; every later exchange fails at once."""
     holder: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
+    """The name of this process in its requests."""
     silent_since: float | None = None
     lost_reason: str | None = None
 

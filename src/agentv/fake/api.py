@@ -37,11 +37,13 @@ class ToolUse(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True):
-    """A tool that the model may call. `schema` is the JSON Schema of its arguments; a `custom` tool takes one text."""
+    """A tool that the model may call."""
 
     name: str
     schema: JsonObject
+    """The JSON Schema of its arguments."""
     custom: bool = False
+    """True if it takes one text."""
 
 
 class Turn(Struct, frozen=True):
@@ -52,22 +54,21 @@ class Turn(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """One request to a model.
-
-    `must_call` is the name of the tool that has to be called: "" for any tool, None if no call is required. `schema` is
-    the JSON Schema of the reply: {} for any JSON, None for a text. `thinks` is True if the reply has thinking.
-    `options` has settings of single APIs, such as `include_usage` and `dimensions`.
-    """
+    """One request to a model."""
 
     model: str
     turns: tuple[Turn, ...]
     tools: tuple[Tool, ...] = ()
     must_call: str | None = None
+    """The name of the tool that has to be called: "" for any tool, None if no call is required."""
     schema: JsonObject | None = None
+    """The JSON Schema of the reply: {} for any JSON, None for a text."""
     max_tokens: int | None = None
     stream: bool = False
     thinks: bool = False
+    """True if the reply has thinking."""
     options: JsonObject = field(default_factory=dict)
+    """Settings of single APIs, such as `include_usage` and `dimensions`."""
 
     @property
     def base_model(self) -> str:
@@ -123,11 +124,13 @@ def count_tokens(text: str) -> int:
 
 
 class Problem(Struct, frozen=True):
-    """The reason for a refusal, independent of the API. `status` is the HTTP status; only OpenAI's APIs send `code`."""
+    """The reason for a refusal, independent of the API."""
 
     status: int
+    """The HTTP status."""
     message: str
     code: str = ""
+    """Sent by OpenAI's APIs only."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -140,28 +143,31 @@ class RefusedError(Exception):
 
 
 class Api(Struct, frozen=True):
-    """One API.
-
-    `read` returns the question in a body for a model; it raises RefusedError if the real API would refuse the body.
-    `write` returns the body of a reply, `refuse` the body of a refusal. `stream` yields the events of a streamed reply,
-    and `report` returns the text that reports an error in such a stream. `has_reply` is False for an API that only
-    counts or embeds its input. `billed` is False for an API that is free. If `refuses_blocked_prompts` is True, a
-    blocked prompt gets a refusal, else a reply without text. Every request needs the `needed_headers` and the
-    `needed_query` parameters. `check` raises RefusedError if a header that the body requires is missing.
-    """
+    """One API: how its requests are read, and how replies and refusals are written."""
 
     name: str
     read: Callable[[JsonObject, str], Question]
+    """Returns the question in a body for a model; raises RefusedError if the real API would refuse the body."""
     write: Callable[[Question, Reply], JsonObject]
+    """Returns the body of a reply."""
     refuse: Callable[[Problem], JsonObject]
+    """Returns the body of a refusal."""
     stream: Callable[[Question, Reply], Iterator[str]] | None = None
+    """Yields the events of a streamed reply."""
     report: Callable[[Problem], str] | None = None
+    """Returns the text that reports an error in a streamed reply."""
     has_reply: bool = True
+    """False for an API that only counts or embeds its input."""
     billed: bool = True
+    """False for an API that is free."""
     refuses_blocked_prompts: bool = True
+    """True if a blocked prompt gets a refusal, False if it gets a reply without text."""
     needed_headers: tuple[str, ...] = ()
+    """The headers that every request needs."""
     needed_query: tuple[str, ...] = ()
+    """The query parameters that every request needs."""
     check: Callable[[JsonObject, Mapping[str, str]], None] | None = None
+    """Raises RefusedError if a header that the body requires is missing."""
 
 
 def refused(message: str, *, status: int = 400) -> RefusedError:

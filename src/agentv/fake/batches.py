@@ -74,22 +74,24 @@ _OK = 200
 
 
 class Batch(Struct):
-    """One OpenAI batch. `request` is the body that created it.
-
-    `rows` are the results of answered requests, `errors` those of refused and expired requests. `problems` are the
-    reasons why the whole batch fails. `expired` is True if any request expires. `total` is the number of requests.
-    `files` has the ids of the files with results, under "output" and "error".
-    """
+    """One OpenAI batch."""
 
     id: str
     request: JsonObject
+    """The body that created it."""
     wait: Wait
     rows: list[JsonObject] = field(default_factory=list)
+    """The results of answered requests."""
     errors: list[JsonObject] = field(default_factory=list)
+    """The results of refused and expired requests."""
     problems: list[JsonObject] = field(default_factory=list)
+    """The reasons why the whole batch fails."""
     expired: bool = False
+    """True if any request expires."""
     total: int = 0
+    """The number of requests."""
     files: dict[str, str] = field(default_factory=dict)
+    """The ids of the files with results, under "output" and "error"."""
 
     @property
     def status(self) -> str:

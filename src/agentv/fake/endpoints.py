@@ -52,18 +52,19 @@ class ParsedRequest(NamedTuple):
 
 
 class Endpoints(Struct):
-    """The handler of model requests. `closing` is set when the server stops.
-
-    `_attempts` counts equal requests, by a digest of API, model, streaming and body; the body alone is not enough,
-    because in some APIs the URL has the model or selects streaming. Only requests with a fault that is limited to the
-    first N attempts are counted.
-    """
+    """The handler of model requests."""
 
     behavior: Behavior
     quotas: Quotas
     log: CallLog
     closing: asyncio.Event
+    """Set when the server stops."""
     _attempts: Counter[bytes] = field(default_factory=Counter)
+    """Counts equal requests, by a digest of API, model, streaming and body.
+
+    The body alone is not enough, because in some APIs the URL has the model or selects streaming. Only requests with a
+    fault that is limited to the first N attempts are counted.
+    """
 
     async def respond(self, request: web.Request, api: Api, *, model: str = "") -> web.StreamResponse:
         """Answer one request; `model` is the name in its URL, if any."""

@@ -14,25 +14,27 @@ _KEY_HEADERS = ("api-key", "x-api-key", "x-goog-api-key")
 
 
 class Call(Struct, frozen=True):
-    """One request in the log.
-
-    `status` is the status that was sent, 0 for none. `fault` is the name of the fault that the model's name selects for
-    this attempt, even if it has no effect on such a request; "" for none, or if the request is refused earlier.
-    `billed` is True for a reply with status 200, even if the connection broke later; counting tokens is free. `batch`
-    is the id of the request's batch, "" for none. `key` is the fingerprint of the API key, "" without a key.
-    """
+    """One request in the log."""
 
     method: str
     path: str
     api: str
     model: str = ""
     status: int = 0
+    """The status that was sent, 0 for none."""
     fault: str = ""
+    """The name of the fault that the model's name selects for this attempt, "" for none.
+
+    It is recorded even if it has no effect on such a request, but not if the request is refused earlier.
+    """
     input_tokens: int = 0
     output_tokens: int = 0
     key: str = ""
+    """The fingerprint of the API key, "" without a key."""
     batch: str = ""
+    """The id of the request's batch, "" for none."""
     billed: bool = False
+    """True for a reply with status 200, even if the connection broke later; counting tokens is free."""
 
 
 class CallLog(Struct):

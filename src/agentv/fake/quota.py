@@ -11,31 +11,29 @@ _MINUTE = 60.0
 
 
 class Quota(Struct, frozen=True):
-    """The limits of each API key. A minute's requests and tokens may be used at once, and are refilled steadily.
-
-    `burst` replaces the number of requests that may be made at once. `concurrent` is the maximum number of requests
-    that are being answered. If `headers` is False, no headers report the limits or the time to wait. `clock` returns
-    seconds.
-    """
+    """The limits of each API key. A minute's requests and tokens may be used at once, and are refilled steadily."""
 
     requests_per_minute: float
     tokens_per_minute: float | None = None
     burst: float | None = None
+    """Replaces the number of requests that may be made at once."""
     concurrent: int | None = None
+    """The maximum number of requests that are being answered."""
     headers: bool = True
+    """False if no headers report the limits or the time to wait."""
     clock: Callable[[], float] = time.monotonic
+    """Returns seconds."""
 
 
 class Meter(Struct):
-    """An amount of requests or tokens that is used up and refilled steadily.
-
-    `left` is negative after a request for more than the capacity. `refilled_at` is a time of the quota's clock.
-    """
+    """An amount of requests or tokens that is used up and refilled steadily."""
 
     per_minute: float
     capacity: float
     left: float
+    """Negative after a request for more than the capacity."""
     refilled_at: float
+    """A time of the quota's clock."""
 
     def refill(self, now: float) -> None:
         """Add the amount for the time since the last refill."""

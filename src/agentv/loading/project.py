@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import Annotated, TypeVar, cast
 
 from msgspec import Meta, Struct, defstruct, field
 
@@ -16,6 +16,7 @@ from agentv.loading.models.file_model import Checked, FileModel, Names
 from agentv.loading.models.gates import Gates
 from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.models.targets_files import PriceModel
+from agentv.loading.translation.translation import Translation
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.types.bounds import Name
 from agentv.types.cases import DEFAULT_GUIDELINE_PATTERNS
@@ -25,23 +26,19 @@ from agentv.types.problems import Problem
 from agentv.types.run_options import project_options
 from agentv.types.structs import repr_without
 
-if TYPE_CHECKING:
-    from agentv.loading.importers.translation import Translation
-
 _IGNORED_KEYS = ("$schema", "required_version", "requiredVersion", "execution", "results", "projects", "dashboard")
 _DROPPED_KEYS = {"hooks": "AgentV's `hooks` of a project do not run here; a workspace has `setup` and `teardown`"}
 
 
-def translate_config(document: Document, names: Names) -> "Translation | None":
+def translate_config(document: Document, names: Names) -> Translation | None:
     """Return the translation of a configuration of AgentV; None if it has no key that only AgentV has.
 
     `names` are the keys of our configuration. In a translated file an unknown key is only a warning.
     """
+    # Not by an importer: a project's files are read before the plug-ins that importers are made from are known.
     raw = document.value
     if not isinstance(raw, Mapping) or raw.keys().isdisjoint((*_IGNORED_KEYS, *_DROPPED_KEYS)):
         return None
-    from agentv.loading.importers.translation import Translation  # noqa: PLC0415 - few projects come from AgentV
-
     translation = Translation(document)
     translation.ignore((), *_IGNORED_KEYS)
     translation.drop_any((), _DROPPED_KEYS)

@@ -16,22 +16,25 @@ from agentv.types.records.result import CaseResult
 
 
 class Settled(Struct):
-    """The outcome of a test whose rows under `keys` did not pass; `expected` is the reason if it expected that."""
+    """The outcome of a test with rows that did not pass."""
 
     keys: tuple[ResultKey, ...]
+    """The keys of these rows."""
     expected: str | None
+    """The reason if the test expected that."""
 
 
 class Request(Struct):
-    """A request of a worker: for the rows of the case in `wanted`, or for the row of the answer in `given`.
-
-    `all_wanted` are all cases that tests request. A request with `settled` reports the outcome of a test instead.
-    """
+    """A request of a worker: for the rows of a case, for the row of an answer, or to report the outcome of a test."""
 
     all_wanted: tuple[WantedCases, ...] = ()
+    """All cases that tests request."""
     wanted: WantedCases | None = None
+    """The case whose rows are requested."""
     given: GivenAnswer | None = None
+    """The answer whose row is requested."""
     settled: Settled | None = None
+    """The outcome to report; the request is then for no rows."""
 
 
 class Response(Struct):

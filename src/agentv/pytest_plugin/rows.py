@@ -95,19 +95,19 @@ class WantedCases(Struct, frozen=True):
 
 
 class GivenAnswer(Struct, frozen=True, kw_only=True):
-    """An answer to check. `id` names the test, `file` is the test's file, relative to the root.
-
-    `evaluators` maps each type of evaluator to its settings. `judge` is the name of a target, `provider:model`, or the
-    JSON of a dict with `provider`.
-    """
+    """An answer to check."""
 
     id: str
+    """The name of the test."""
     file: str
+    """The test's file, relative to the root."""
     answer: JsonValue
     prompt: str = ""
     expected: str | None = None
     evaluators: Mapping[str, JsonValue] = {}
+    """The settings of each type of evaluator."""
     judge: str | None = None
+    """The name of a target, `provider:model`, or the JSON of a dict with `provider`."""
 
 
 class EndedRun(Struct, frozen=True):
@@ -118,16 +118,14 @@ class EndedRun(Struct, frozen=True):
 
 
 class SessionEnding(Struct, frozen=True):
-    """The ending of a pytest session.
-
-    `interrupted` is True if pytest was interrupted, for instance by Ctrl-C. `stop_reason` is set if pytest itself
-    decided to stop before it had run all tests, for instance because of `--maxfail`; `lost` if a worker died, so that
-    tests have no result.
-    """
+    """The ending of a pytest session."""
 
     interrupted: bool = False
+    """True if pytest was interrupted, for instance by Ctrl-C."""
     stop_reason: str | None = None
+    """Set if pytest itself decided to stop before it had run all tests, for instance because of `--maxfail`."""
     lost: str | None = None
+    """Set if a worker died, so that tests have no result."""
 
 
 class RowSource(Protocol):

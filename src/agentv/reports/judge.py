@@ -40,10 +40,7 @@ MAX_DISAGREEMENTS = 10
 
 
 class JudgeCard(Struct, frozen=True):
-    """The report card of a judge, with the run, evaluator and criterion. `remarks` are about answers without a verdict.
-
-    `disagreements` are the answers on which the judge and the human labels disagree.
-    """
+    """The report card of a judge, with the run, evaluator and criterion."""
 
     run_id: str
     evaluator: str
@@ -51,7 +48,9 @@ class JudgeCard(Struct, frozen=True):
     card: ReportCard
     by_tag: Mapping[str, ReportCard]
     disagreements: Sequence[LabelledAnswer]
+    """The answers on which the judge and the human labels disagree."""
     remarks: tuple[str, ...] = ()
+    """Sentences about answers without a verdict."""
 
 
 def card_document(judge_card: JudgeCard, *, max_findings: int | None = None) -> Document:

@@ -83,15 +83,15 @@ _DATE_FROM_DAYS = 60
 
 
 class TrendWords(Struct, frozen=True):
-    """The sentences of trends of one metric. `metric_text` is the metric as the user wrote it.
-
-    Ages are relative to `now`. `noun` says what a point is: a run or a commit.
-    """
+    """The sentences of trends of one metric."""
 
     metric_text: str
+    """The metric as the user wrote it."""
     metric: MetricKey
     now: datetime
+    """Ages are relative to this time."""
     noun: str = "run"
+    """What a point is: a run or a commit."""
 
     @property
     def numbers(self) -> MetricFormat:

@@ -27,21 +27,23 @@ class RunStore(Protocol):
 
 
 class SharedRun(Struct, frozen=True):
-    """One shared run; `counts` are its current results by state, `pushed_at` is its last push.
-
-    `created_at` is its start by the clock of its machine, `started_at` by that of the store, if it has one. `record` is
-    the content of its run.json; if that cannot be read, `record` is None and `why_unreadable` is the reason.
-    """
+    """One shared run."""
 
     run_id: str
     name: str | None
     created_at: datetime | None
+    """Its start by the clock of its machine."""
     state: str
     pushed_at: datetime
+    """Its last push."""
     counts: Mapping[str, int] = field(default_factory=dict)
+    """Its current results by state."""
     record: RunRecord | None = None
+    """The content of its run.json; None if that cannot be read."""
     started_at: datetime | None = None
+    """Its start by the clock of the store, if the store has one."""
     why_unreadable: str = ""
+    """The reason why its run.json cannot be read."""
 
     @property
     def problem(self) -> str | None:
@@ -51,17 +53,19 @@ class SharedRun(Struct, frozen=True):
 
 
 class Pushed(Struct, frozen=True):
-    """The outcome of a push: `lines` is the number of lines that the store lacked."""
+    """The outcome of a push."""
 
     run_id: str
     lines: int
+    """The number of lines that the store lacked."""
 
 
 class Pulled(Struct, frozen=True):
-    """The outcome of a pull: `lines` is the number of lines that the folder lacked."""
+    """The outcome of a pull."""
 
     folder: Path
     lines: int
+    """The number of lines that the folder lacked."""
 
 
 class Upgraded(Struct, frozen=True):

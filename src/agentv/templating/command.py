@@ -202,15 +202,14 @@ class FilledCommand(Struct, frozen=True):
 
 
 class CommandTemplate(Struct, frozen=True):
-    """A parsed template. `words` is None if it needs a shell, which then runs `script`.
-
-    `single_values` are the placeholders that become one text: all except a {FILES} that is a word of its own.
-    """
+    """A parsed template."""
 
     text: str
     placeholders: frozenset[str]
     single_values: frozenset[str]
+    """The placeholders that become one text: all except a {FILES} that is a word of its own."""
     words: tuple[Word, ...] | None
+    """None if the template needs a shell, which then runs `script`."""
     script: str
 
     def fill(self, values: Mapping[str, str], files: Sequence[str] = ()) -> FilledCommand:

@@ -61,13 +61,12 @@ Without one that protects the connection, such as `sslcrl`, a resumed run would 
 
 
 class StoreUrl(Struct, frozen=True):
-    """The URL of a store; its scheme is the name of the store's plug-in.
-
-    `text` contains the password: use it only to connect. `hint` is advice for the user if the store cannot be reached.
-    """
+    """The URL of a store; its scheme is the name of the store's plug-in."""
 
     text: str
+    """Contains the password: use it only to connect."""
     hint: str = ""
+    """Advice for the user if the store cannot be reached."""
 
     def __repr__(self) -> str:
         """Return the default repr without `text`, which contains the password."""

@@ -22,16 +22,14 @@ from agentv.types.views import Line, View, reason_of, score_text, view_html, vie
 
 
 class EvaluationRunError(Struct, frozen=True):
-    """An error while judging or storing.
-
-    `evaluator` is the name of the evaluator, or several names with commas; for a `store_error` it names the store.
-    `criterion` is None if the error is not about a single criterion.
-    """
+    """An error while judging or storing."""
 
     evaluator: str
+    """The name of the evaluator, or several names with commas; for a `store_error`, the name of the store."""
     message: str
     kind: FailureKind = "evaluator_error"
     criterion: str | None = None
+    """None if the error is not about a single criterion."""
 
     def to_dict(self) -> dict[str, JsonValue]:
         """Return the error as JSON."""
@@ -42,42 +40,45 @@ class EvaluationRunError(Struct, frozen=True):
 class AggregatedEvaluationResult(Struct, frozen=True):
     """The judgement of one existing answer.
 
-    `overall_score` is 0..1, the criteria's weighted mean; None if no result has a value, 0 if a `required` evaluator
-    with `unmet: zero` is unmet. `expected` is the number of
-    results, plus one for each evaluator that failed and has no result with its error. `scored` is the number of those
-    in the mean. A result is not in the mean if its evaluator was skipped or has weight 0, or if its scale is a custom
-    one. A result that could not be judged has an error in `run_errors`; it is in the mean, as 0, only with
-    `error_policy="zero"`.
-
-    `verdict` is the quality band of the score, or `fail` if a `required` evaluator is unmet. It is None if there is no
-    score, or if a result with weight or a required one could not be judged. `unverified` counts the evaluators with a
-    verdict that may come from the judged text instead of the judge, because it does not repeat the nonce, the random
-    text that each call gives its judge; `clamped` counts those with a number that was a little outside 0..1.
-
-    `judge_usage` and `judge_cost_usd` are those of all judges; the cost is None if it is not known, or if no judge was
-    called. `duration_ms` is the wall time of the judging. `input_snapshot` is a deep copy of the input.
-    `evaluation_config_snapshot["config"]` is the config with secrets redacted, which `EvaluationRunConfig.from_dict`
-    reads.
+    A result is not in the mean if its evaluator was skipped or has weight 0, or if its scale is a custom one. A result
+    that could not be judged has an error in `run_errors`; it is in the mean, as 0, only with `error_policy="zero"`.
     """
 
     overall_score: float | None
+    """0..1, the criteria's weighted mean; None if no result has a value, 0 if a `required` evaluator with `unmet: zero`
+    is unmet.
+    """
     results: tuple[EvaluationResult, ...]
     scored: int
+    """The number of results in the mean."""
     expected: int
+    """The number of results, plus one for each evaluator that failed and has no result with its error."""
     timestamp: datetime
     input_snapshot: EvaluationInput
+    """A deep copy of the input."""
     evaluation_config_snapshot: JsonObject = field(default_factory=dict)
+    """Its `config` is the config with secrets redacted, which `EvaluationRunConfig.from_dict` reads."""
     agent_id: str | None = None
     session_id: str | None = None
     metadata: JsonObject = field(default_factory=dict)
     run_errors: tuple[EvaluationRunError, ...] = ()
     judge_usage: Usage | None = None
+    """That of all judges."""
     judge_cost_usd: float | None = None
+    """That of all judges; None if it is not known, or if no judge was called."""
     warnings: tuple[str, ...] = ()
     duration_ms: float = 0.0
+    """The wall time of the judging."""
     verdict: Verdict | None = None
+    """The quality band of the score, or `fail` if a `required` evaluator is unmet; None if there is no score, or if a
+    result with weight or a required one could not be judged.
+    """
     unverified: int = 0
+    """The number of evaluators with a verdict that may come from the judged text instead of the judge, because it does
+    not repeat the nonce, the random text that each call gives its judge.
+    """
     clamped: int = 0
+    """The number of evaluators with a number that was a little outside 0..1."""
 
     @property
     def passed(self) -> bool | None:

@@ -131,13 +131,13 @@ class CaseTurn(Struct, frozen=True):
 
 
 class TurnRules(Struct, frozen=True):
-    """How a conversation is held and scored."""
+    """How a conversation is held and scored: keys of `execution` in files."""
 
-    aggregate: ConversationAggregate = "mean"
-    """How the scores of the turns are combined."""
-    on_failure: OnTurnFailure = "continue"
+    aggregate: Annotated[ConversationAggregate, Meta(extra={"file_key": "turn_aggregate"})] = "mean"
+    """How the scores of the turns are combined; it changes no answer."""
+    on_failure: Annotated[OnTurnFailure, Meta(extra={"file_key": "on_turn_failure"})] = "continue"
     """With "stop", a turn that does not pass ends the conversation, and the remaining turns score 0."""
-    window: Count | None = None
+    window: Annotated[Count | None, Meta(extra={"file_key": "turn_window"})] = None
     """The number of last turns that the target gets, including the new one; None is all of them."""
 
 
@@ -182,17 +182,14 @@ class CaseKeywords(TypedDict, total=False):
 
 
 class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
-    """One input for a target, with the expectations of a good answer.
-
-    A string as `input_messages` is one user message, a string as `expected_messages` one assistant message. With
-    `turns`, the case is a conversation: each turn is sent after `input_messages`, the earlier turns and the target's
-    answers to them, and `evaluators` judge the whole conversation.
-    """
+    """One input for a target, with the expectations of a good answer."""
 
     id: str
     input_messages: tuple[Message, ...] = ()
+    """A string is one user message."""
     expected_outcome: str = ""
     expected_messages: tuple[Message, ...] = ()
+    """A string is one assistant message."""
     conversation_id: str | None = None
     tags: tuple[str, ...] = ()
     metadata: JsonObject = field(default_factory=dict)
@@ -221,6 +218,9 @@ class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     on_dependency_failure: OnDependencyFailure = "skip"
     """What to do if a case of `depends_on` has an error."""
     turns: tuple[CaseTurn, ...] = ()
+    """The turns of a conversation. Each is sent after `input_messages`, the earlier turns and the target's answers to
+    them; `evaluators` judge the whole conversation.
+    """
     turn_rules: TurnRules = TurnRules()
     skip: str | None = None
     """The reason why the case is not run."""

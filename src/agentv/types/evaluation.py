@@ -33,28 +33,26 @@ or for vectors."""
 
 
 class PromptInputs(Struct, frozen=True, gc=False):
-    """A case's messages as they are sent to one target (docs/reference/eval-files.md).
-
-    `question` is also shown to judges. `chat_prompt` holds the same messages for chat models; it is None unless
-    `question` has role markers. `guidelines` is the text of the guideline files, which are not part of `question`.
-    """
+    """A case's messages as they are sent to one target (docs/reference/eval-files.md)."""
 
     question: str
+    """The prompt as text, which is also shown to judges."""
     guidelines: str = ""
+    """The text of the guideline files, which are not part of `question`."""
     chat_prompt: tuple[ChatMessage, ...] | None = None
+    """The messages of `question` for chat models; None unless `question` has role markers."""
     guideline_paths: tuple[str, ...] = ()
     file_paths: tuple[str, ...] = ()
 
 
 class EvaluationResult(Struct, frozen=True, omit_defaults=True, metaclass=CamelKeywords, gc=False):
-    """The judgement of one criterion: `score` on the criterion's own scale, `value` the same on 0..1.
-
-    `value` is None if nothing was judged, if there is an error, or if the scale cannot be averaged.
-    """
+    """The judgement of one criterion."""
 
     criterion_name: str
     score: OwnScore | None = None
+    """The score on the criterion's own scale."""
     value: StoredScore | None = None
+    """The score on 0..1; None if nothing was judged, if there is an error, or if the scale cannot be averaged."""
     scale: EvaluationScale = always("binary")
     reasoning: str | None = None
     evaluator_type: str = always("")
@@ -113,21 +111,21 @@ def _own_score(value: JsonValue) -> float | bool | str:
 
 
 class JudgeCall(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One call of a judge model, with its unchanged reply. `score` is None when the reply had none.
-
-    With the role `embedding` it is an embedding request: `reply` is empty, and there is no score. `estimated` is True
-    if a part of `usage` was estimated from texts.
-    """
+    """One call of a judge model."""
 
     judge: str
     role: JudgeRole
+    """With `embedding`, the call is an embedding request: `reply` is empty, and there is no score."""
     reply: str
+    """The model's reply, unchanged."""
     score: float | None = None
+    """None when the reply had none."""
     usage: Usage | None = None
     cost_usd: StoredCost | None = None
     duration_ms: float | None = None
     cached: bool = always(False)
     estimated: bool = False
+    """True if a part of `usage` was estimated from texts."""
 
 
 # A tuple, because `float | int` would make a new object for each score (bench/echo_cases.py).
@@ -146,31 +144,36 @@ def verdict_of(score: float) -> Verdict:
 class EvaluationScore(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
     """One evaluator's score of one answer (seed REQ-EVAL-005).
 
-    `score` is 0..1. `expected_aspect_count` is at least 1. `verdict` follows from the score unless it is given; with
-    `must_fail` it is `fail` at any score (a required rubric item is unmet). If `error` is set, nothing was judged: the
-    score is then 0.0 by definition, there is no verdict, and the row is excluded from every mean, unless the evaluator
-    has weight 0 and is not required. `evaluator_raw_request` is the request to a judge. `clamped` says that the judge's
-    number was outside 0..1, and `score` is the nearest bound, also beside an `error` about a number on another scale.
-
     >>> EvaluationScore(0.7).verdict
     'borderline'
     """
 
     score: float
+    """0..1."""
     hits: tuple[str, ...] = ()
     misses: tuple[str, ...] = ()
     expected_aspect_count: int = 1
+    """At least 1."""
     reasoning: str | None = None
     raw_aspects: tuple[str, ...] | None = None
     evaluator_raw_request: JsonObject | None = None
+    """The request to a judge."""
     verdict: Verdict | None = None
+    """By default the verdict that follows from the score."""
     status: EvaluatorStatus = "scored"
     error: Failure | None = None
+    """If it is set, nothing was judged: the score is then 0.0 by definition, there is no verdict, and the row is
+    excluded from every mean, unless the evaluator has weight 0 and is not required.
+    """
     results: tuple[EvaluationResult, ...] = ()
     judge_calls: tuple[JudgeCall, ...] = ()
     members: "tuple[EvaluatorResult, ...]" = ()
     must_fail: bool = False
+    """True if a required rubric item is unmet: the verdict is then `fail` at any score."""
     clamped: bool = False
+    """True if the judge's number was outside 0..1 and `score` is the nearest bound, also beside an `error` about a
+    number on another scale.
+    """
 
     def __post_init__(self) -> None:
         """Set the verdict that follows from the score, if none is given."""
@@ -233,18 +236,11 @@ class EvaluatorResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
 
 class EvaluationContext(Struct, frozen=True, metaclass=CamelKeywords):
-    """The read-only input of an evaluator.
-
-    `candidate` is the answer's text. `trace` and `candidate_trace` both hold the provider's trace, None if there is
-    none. `candidate_trace_summary` is made from the output messages, or else from the trace. `system_prompt` replaces a
-    judge's own instructions. `ground_truth` defaults to the case's reference answer. `suite` (its path) and `trial`
-    (from 0) identify the row, together with case and target. `duration_ms`, `cost_usd` and `usage` are those of the
-    answer, None if not known. `is_workspace_missing` is True if the answer was made in a workspace that was not kept:
-    evaluators that may read it are then not called.
-    """
+    """The read-only input of an evaluator."""
 
     eval_case: EvalCase
     candidate: str
+    """The answer's text."""
     target: ResolvedTarget
     provider: Provider
     prompt_inputs: PromptInputs
@@ -252,15 +248,20 @@ class EvaluationContext(Struct, frozen=True, metaclass=CamelKeywords):
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     judge_provider: Provider | None = None
     system_prompt: str | None = None
+    """Replaces a judge's own instructions."""
     evaluator: EvaluatorConfig | None = None
     judge_model: str | None = None
     reference_answer: str | None = None
     output_messages: tuple[Message, ...] | None = None
     trace: tuple[TraceEvent, ...] | None = None
+    """The provider's trace; None if there is none."""
     candidate_trace: tuple[TraceEvent, ...] | None = None
+    """The same as `trace`."""
     candidate_trace_summary: TraceSummary | None = None
+    """Made from the output messages, or else from the trace."""
     criteria: tuple[EvaluationCriteria, ...] = ()
     ground_truth: JsonValue = None
+    """By default the case's reference answer."""
     context: JsonObject = field(default_factory=dict)
     message_history: tuple[Message, ...] = ()
     agent_config: JsonObject | None = None
@@ -269,12 +270,18 @@ class EvaluationContext(Struct, frozen=True, metaclass=CamelKeywords):
     metadata: JsonObject = field(default_factory=dict)
     workspace_path: str | None = None
     is_workspace_missing: bool = False
+    """True if the answer was made in a workspace that was not kept: evaluators that may read it are then not called."""
     diff: str | None = None
     suite: str = ""
+    """The path of the suite. Suite, case, target and trial identify the row."""
     trial: int = 0
+    """Counted from 0."""
     duration_ms: float | None = None
+    """That of the answer; None if it is not known."""
     cost_usd: float | None = None
+    """That of the answer; None if it is not known."""
     usage: Usage | None = None
+    """That of the answer; None if it is not known."""
 
     def to_input(self) -> EvaluationInput:
         """Return the input for evaluators of the criteria API."""

@@ -10,33 +10,31 @@ from agentv.types.results import RunReport
 
 
 class RunStarted(Struct, frozen=True):
-    """A run begins. `planned` is None when the number of rows is not known yet (a stream).
-
-    `trials` is the number of trials of each case with each target, 1 if cases differ. `prompts` are the prompts of
-    each case; empty if there are none, or if suites differ. `budget_usd` is the run's budget, None without a limit;
-    `spent_usd` is the cost before it was resumed.
-    """
+    """A run begins."""
 
     run_id: str
     planned: int | None
+    """None when the number of rows is not known yet (a stream)."""
     suites: tuple[str, ...]
     targets: tuple[str, ...]
     workers: int
     folder: str | None
     cases: int | None = None
     trials: int = 1
+    """The number of trials of each case with each target; 1 if cases differ."""
     prompts: tuple[str, ...] = ()
+    """The prompts of each case; empty if there are none, or if suites differ."""
     budget_usd: float | None = None
+    """The run's budget; None without a limit."""
     spent_usd: float = 0.0
+    """The cost before the run was resumed."""
 
 
 class RowsCounted(Struct, frozen=True):
-    """The rows and cases of a stream were counted while the run goes on.
-
-    `planned` is the number of rows, an estimate if cases differ in trials. In a shard both numbers are estimates.
-    """
+    """The rows and cases of a stream were counted while the run goes on. In a shard both numbers are estimates."""
 
     planned: int
+    """The number of rows, an estimate if cases differ in trials."""
     cases: int
 
 
@@ -88,30 +86,29 @@ class RetryNoted(Struct, frozen=True):
 class LogLine(Struct, frozen=True):
     """A line of the log of a call that is in progress, with secrets redacted.
 
-    `target` is the target of the call, which may be a fallback of the row's target. Only observers that list this class
-    in `event_types` receive it, as one call may log thousands of lines.
+    Only observers that list this class in `event_types` receive it, as one call may log thousands of lines.
     """
 
     slot: ResultKey
     target: str
+    """The target of the call, which may be a fallback of the row's target."""
     text: str
 
 
 class RunNote(Struct, frozen=True):
-    """A message for the user: a warning, a fallback, a deprecated key.
-
-    A message with `is_problem` is printed in every display mode, for example that the team database is out of date.
-    """
+    """A message for the user: a warning, a fallback, a deprecated key."""
 
     message: str
     is_problem: bool = False
+    """True if the message is printed in every display mode, for example that the team database is out of date."""
 
 
 class RunStopping(Struct, frozen=True):
-    """The run is stopping; rows in progress are finished if it `drains`, else abandoned."""
+    """The run is stopping."""
 
     reason: str
     drains: bool = False
+    """True if rows in progress are finished; else they are abandoned."""
 
 
 class RunEnded(Struct, frozen=True):

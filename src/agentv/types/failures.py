@@ -37,10 +37,11 @@ Stage: TypeAlias = Literal["load", "healthcheck", "target", "evaluator", "store"
 
 
 class Failure(Struct, frozen=True, gc=False):
-    """One failure at a stage of a case; `message` says what happened and what to do."""
+    """One failure at a stage of a case."""
 
     kind: FailureKind
     message: str
+    """What happened and what to do."""
     stage: Stage = "target"
     retryable: bool = False
     http_status: int | None = None

@@ -18,14 +18,13 @@ T = TypeVar("T")
 
 
 class Problems(Struct):
-    """The problems of one object; `what` names the object in messages.
-
-    With `ignores_unknown`, unknown keys are not problems, because a later version of agentv may have written them.
-    """
+    """The problems of one object."""
 
     what: str
+    """The object's name in messages."""
     found: list[Problem] = field(default_factory=list)
     ignores_unknown: bool = False
+    """True if unknown keys are not problems, because a later version of agentv may have written them."""
 
     def add(self, at: str, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> None:
         """Record a problem at a path, which starts with `$`. The other arguments are fields of Problem."""

@@ -8,19 +8,20 @@ Severity: TypeAlias = Literal["error", "warning"]
 
 
 class Problem(Struct, frozen=True):
-    """One problem in a file, with its position and what is allowed instead.
-
-    `line` and `column` count from 1; 0 means the whole file. `json_path` starts with `$`.
-    `allowed` is a clause on what is allowed instead; `suggestion` completes "did you mean …?".
-    """
+    """One problem in a file, with its position and what is allowed instead."""
 
     path: str
     message: str
     line: int = 0
+    """Counted from 1; 0 means the whole file."""
     column: int = 0
+    """Counted from 1; 0 means the whole file."""
     json_path: str = "$"
+    """Starts with `$`."""
     allowed: str | None = None
+    """A clause on what is allowed instead."""
     suggestion: str | None = None
+    """Completes "did you mean …?"."""
     severity: Severity = "error"
 
     def render(self) -> str:

@@ -203,46 +203,47 @@ class QuotaLimits(Struct, frozen=True):
 class LeaseUse(Struct, frozen=True):
     """The use of a lease so far, in totals, so a repeated report changes nothing.
 
-    With `is_over` the lease ends and the rest of it becomes free; otherwise it is renewed, with `used` as its amounts.
     Use that was not granted, beyond the grant or of an unknown lease, counts against the limits too.
     """
 
     lease: str
     used: Amounts
     is_over: bool = True
+    """True if the lease ends and the rest of it becomes free; otherwise it is renewed, with `used` as its amounts."""
 
 
 class QuotaRequest(Struct, frozen=True, kw_only=True):
-    """A request for a lease, or only a report when `least` is empty. `holder` names the process that sends it.
-
-    The grant is nothing if `least` is not free; otherwise it is at least `least`, and up to `wanted`.
-    `lease` is the id of a new lease, chosen by the process, or of its existing lease, which the grant extends. `uses`
-    are recorded before anything is granted. With `hold_s`, the account grants nothing to any process for that many
-    seconds, because the server refused a call.
-    """
+    """A request for a lease, or only a report when `least` is empty."""
 
     account: str
     holder: str
+    """The name of the process that sends the request."""
     lease: str
+    """The id of a new lease, chosen by the process, or of its existing lease, which the grant extends."""
     limits: QuotaLimits
     least: Amounts = Amounts()
+    """The smallest grant; if it is not free, the grant is nothing."""
     wanted: Amounts = Amounts()
+    """The largest grant."""
     uses: tuple[LeaseUse, ...] = ()
+    """Recorded before anything is granted."""
     hold_s: float = 0.0
+    """The account grants nothing to any process for that many seconds, because the server refused a call."""
 
 
 class QuotaGrant(Struct, frozen=True):
-    """The response to a QuotaRequest. `granted` is empty if `least` was not free.
-
-    The lease expires `expires_in_s` after the request was sent. `wait_s` is how long the process should wait, in
-    seconds, before its next request; None if waiting is useless, because no lease can be returned. `spent_usd` is the
-    total that all processes have spent or leased.
-    """
+    """The response to a QuotaRequest."""
 
     granted: Amounts
+    """Empty if `least` was not free."""
     expires_in_s: float = LEASE_S
+    """The lease expires that many seconds after the request was sent."""
     wait_s: float | None = 0.0
+    """How long the process should wait before its next request; None if waiting is useless, because no lease can be
+    returned.
+    """
     spent_usd: float = 0.0
+    """The total that all processes have spent or leased."""
 
 
 class QuotaService(Protocol):

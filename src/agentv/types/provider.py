@@ -30,58 +30,59 @@ GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
 
 
 class ProviderRequest(Struct, frozen=True):
-    """One request to a provider.
-
-    `question` is the whole prompt as text, without the guidelines and the system prompt. `guidelines` is the text of
-    all guideline files. `chat_prompt` has the prompt and the guidelines as chat messages; it is None unless `question`
-    has role markers. `guideline_files` and `input_files` are absolute paths. `prompt` is the id of the suite's prompt
-    that is sent, None without one. `turn` is the number, from 1, of the turn of a conversation; None for a case without
-    turns.
-
-    `attempt` is the number of this attempt, from 0; model APIs and web services always get 0. `timeout_s` is the time
-    limit of this attempt. `response_schema` requests structured output if the API supports it. `workspace` is the
-    agent's own folder, None without one. `eval_dir` is the folder of the eval file, from which relative working folders
-    start. `on_log_line` displays a line of the call's log, with secrets redacted; None if logs are not displayed.
-    """
+    """One request to a provider."""
 
     question: str
+    """The whole prompt as text, without the guidelines and the system prompt."""
     chat_prompt: tuple[ChatMessage, ...] | None = None
+    """The prompt and the guidelines as chat messages; None unless `question` has role markers."""
     system_prompt: str | None = None
     guidelines: str = ""
+    """The text of all guideline files."""
     guideline_files: tuple[str, ...] = ()
+    """Absolute paths."""
     input_files: tuple[str, ...] = ()
+    """Absolute paths."""
     eval_case_id: str = ""
     attempt: int = 0
+    """The number of this attempt, from 0; model APIs and web services always get 0."""
     trial: int = 0
     prompt: str | None = None
+    """The id of the suite's prompt that is sent; None without one."""
     metadata: JsonObject = field(default_factory=dict)
     workspace: str | None = None
+    """The agent's own folder; None without one."""
     eval_dir: str | None = None
+    """The folder of the eval file, from which relative working folders start."""
     timeout_s: float | None = None
+    """The time limit of this attempt."""
     model: str | None = None
     temperature: float | None = None
     max_output_tokens: int | None = None
     response_schema: JsonObject | None = None
+    """Requests structured output if the API supports it."""
     on_log_line: Callable[[str], None] | None = None
+    """Displays a line of the call's log, with secrets redacted; None if logs are not displayed."""
     turn: int | None = None
+    """The number of the turn of a conversation, from 1; None for a case without turns."""
 
 
 class CallRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One attempt of a call: `kind` is `ok` or a failure kind; `wait_ms` is the pause before it.
-
-    `cost_usd` is the cost of a failed attempt, None if not known; the cost of a successful one is in the answer.
-    `estimated` is True if tokens of a failed attempt were estimated from its texts.
-    """
+    """One attempt of a call."""
 
     kind: str
+    """`ok` or a failure kind."""
     status: int | None = None
     started_at: datetime
     wait_ms: StoredDuration = always(0.0)
+    """The pause before the attempt."""
     duration_ms: StoredDuration = always(0.0)
     request_id: str | None = None
     usage: Usage | None = None
     cost_usd: StoredCost | None = None
+    """The cost of a failed attempt; None if it is not known. That of a successful one is in the answer."""
     estimated: bool = False
+    """True if tokens of a failed attempt were estimated from its texts."""
     error: str | None = None
 
 
@@ -95,31 +96,30 @@ class Quota(Struct, frozen=True):
 
 
 class CachedFrom(Struct, frozen=True):
-    """The origin of a cached response: its key in the cache, and the original call.
+    """The origin of a cached response."""
 
-    `run_id` is the run of that call, `at` the time when it ended, and `duration_ms` its duration. `nonce` is the
-    one-time text of a judge's original request; the cached response repeats this nonce, not that of the present
+    key: str
+    """The key of the response in the cache."""
+    at: datetime
+    """The time when the original call ended."""
+    run_id: str
+    """The run of the original call."""
+    duration_ms: float
+    """The duration of the original call."""
+    nonce: str | None = None
+    """The one-time text of a judge's original request; the cached response repeats this nonce, not that of the present
     request.
     """
 
-    key: str
-    at: datetime
-    run_id: str
-    duration_ms: float
-    nonce: str | None = None
-
 
 class ProviderResponse(Struct, frozen=True, gc=False):
-    """A provider's response. `trace` is the older form of an agent's steps; `request` is the request to be stored.
-
-    Without a `text`, the answer is the content of the last message of the assistant with content in `output_messages`.
-    `reasoning` is the model's reasoning, if the API returns it apart from the answer. `estimated` is True if a part of
-    `usage` was estimated from texts, because the vendor did not report it.
-    """
+    """A provider's response."""
 
     text: str
+    """If empty, the answer is the content of the last message of the assistant with content in `output_messages`."""
     output_messages: tuple[Message, ...] | None = None
     trace: tuple[TraceEvent, ...] | None = None
+    """The older form of an agent's steps."""
     usage: Usage | None = None
     cost_usd: float | None = None
     finish_reason: str | None = None
@@ -130,13 +130,16 @@ class ProviderResponse(Struct, frozen=True, gc=False):
     exit_code: int | None = None
     log_paths: tuple[str, ...] = ()
     request: JsonObject | None = None
+    """The request to be stored."""
     calls: tuple[CallRecord, ...] = ()
     notes: tuple[str, ...] = ()
     quota: Quota | None = None
     metadata: JsonObject = field(default_factory=dict)
     cached: CachedFrom | None = None
     reasoning: str | None = None
+    """The model's reasoning, if the API returns it apart from the answer."""
     estimated: bool = False
+    """True if a part of `usage` was estimated from texts, because the vendor did not report it."""
 
     def __post_init__(self) -> None:
         """Set an empty text to that of the last message of the assistant with content, without a model's thoughts.
@@ -225,12 +228,15 @@ class BatchTicket(Struct, frozen=True):
 
 
 class BatchState(Struct, frozen=True):
-    """The progress of a batch: `done` of `total` requests, and the provider's own `status`."""
+    """The progress of a batch."""
 
     is_over: bool
     status: str
+    """The provider's own status."""
     done: int
+    """The number of finished requests."""
     total: int
+    """The number of requests."""
 
 
 @runtime_checkable
@@ -287,17 +293,19 @@ else:
 
 
 class EmbeddingRequest(Struct, frozen=True):
-    """Texts to embed. `timeout_s` is the time limit of this attempt."""
+    """Texts to embed."""
 
     texts: tuple[str, ...]
     timeout_s: float | None = None
+    """The time limit of this attempt."""
 
 
 class EmbeddingResponse(Struct, frozen=True, gc=False):
-    """One vector per text, in the order of the texts. `cut` has the indexes of texts that were truncated."""
+    """One vector per text, in the order of the texts."""
 
     vectors: tuple[Vector, ...]
     cut: frozenset[int] = frozenset()
+    """The indexes of texts that were truncated."""
     usage: Usage | None = None
     cost_usd: float | None = None
     model: str | None = None
@@ -341,15 +349,15 @@ class EmbeddingProvider(Provider, Protocol):
 
 
 class Embedding(Struct, frozen=True):
-    """The vector of one text. `is_cut` is True if the text was truncated.
-
-    `usage` and `cost_usd` are the text's share of the request; both are None when `cached`.
-    """
+    """The vector of one text."""
 
     vector: Vector
     is_cut: bool = False
+    """True if the text was truncated."""
     usage: Usage | None = None
+    """The text's share of the usage of the request; None when `cached`."""
     cost_usd: float | None = None
+    """The text's share of the cost of the request; None when `cached`."""
     cached: bool = False
 
 

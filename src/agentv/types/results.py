@@ -48,36 +48,37 @@ class CaseBefore(Struct, frozen=True):
 
 
 class GateCase(Struct, frozen=True):
-    """A case that made a gate fail: the result that counts most against the gate, and what the baseline has.
-
-    `failed` of its `results` count against the gate; they are its trials. `question` is empty if it was not stored.
-    `before` is None for a gate that is not about a baseline. `reruns` is how often the case failed when it was called
-    again to confirm that it fails.
-    """
+    """A case that made a gate fail."""
 
     result: CaseResult
+    """The result that counts most against the gate."""
     question: str = ""
+    """Empty if it was not stored."""
     failed: int = 1
+    """The number of `results` that count against the gate."""
     results: int = 1
+    """The number of the case's results, which are its trials."""
     before: CaseBefore | None = None
+    """What the baseline has; None for a gate that is not about a baseline."""
     reruns: int = 0
+    """How often the case failed when it was called again to confirm that it fails."""
 
 
 class GateResult(Struct, frozen=True):
-    """One gate expression with its result.
-
-    `value` is the number that was compared with the bound: the metric, or for `with 95%` an end of its interval; None
-    if nothing was measured. `cases` are the first of the `cases_total` cases that made the gate fail, the worst first.
-    `has_shared_cases` is True if several of them are of one case, with different targets or prompts.
-    """
+    """One gate expression with its result."""
 
     expression: str
     state: GateState
     value: float | None
+    """The number that was compared with the bound: the metric, or for `with 95%` an end of its interval; None if
+    nothing was measured.
+    """
     sentence: str
     cases: tuple[GateCase, ...] = ()
+    """The first of the `cases_total` cases that made the gate fail, the worst first."""
     cases_total: int = 0
     has_shared_cases: bool = False
+    """True if several of `cases` are of one case, with different targets or prompts."""
 
     @property
     def passed(self) -> bool:
@@ -145,17 +146,7 @@ RunState: TypeAlias = Literal["finished", "stopped", "interrupted", "failed", "r
 
 
 class RunReport(Struct, frozen=True):
-    """The report of a run: counts, means, rows that did not pass, notes, and the verdict.
-
-    `failing` holds the first rows that did not pass, up to a limit, in the order they finished; `failing_total` counts
-    all. Of these, `worst` holds the lowest scores and `errors` the first errors. `needs` are the options that
-    `agentv resume` requires. `corrected` are the pass rates of judges with a calibration. `results` holds all results
-    in a report that `evaluate()` returned; in every other report it is empty. `read`, the number of lines read, and the
-    percentiles of the time to judge an answer are set for a stream of given answers only. `is_imported` is True for a
-    run made from another program's log, which cannot be resumed. `by` are the kinds of `groups` to show as tables.
-    `reruns` counts the results that were re-run after they had an answer, `rescored` how often answers were judged
-    again.
-    """
+    """The report of a run: counts, means, rows that did not pass, notes, and the verdict."""
 
     run_id: str
     state: RunState
@@ -165,27 +156,41 @@ class RunReport(Struct, frozen=True):
     histogram: tuple[int, ...]
     verdict: RunVerdict
     failing: tuple[CaseResult, ...] = ()
+    """The first rows that did not pass, up to a limit, in the order they finished."""
     failing_total: int = 0
+    """The number of all rows that did not pass."""
     worst: tuple[CaseResult, ...] = ()
+    """Of the rows that did not pass, those with the lowest scores."""
     errors: tuple[CaseResult, ...] = ()
+    """The first rows with an error."""
     flaky: tuple[str, ...] = ()
     reruns: int = 0
+    """The number of results that were re-run after they had an answer."""
     rescored: int = 0
+    """How often answers were judged again."""
     notes: tuple[str, ...] = ()
     duration_s: float = 0.0
     folder: str | None = None
     needs: str = ""
+    """The options that `agentv resume` requires."""
     baseline: BaselineSummary | None = None
     groups: tuple[GroupSummary, ...] = ()
     matrix: MatrixSummary | None = None
     corrected: tuple[CorrectedRate, ...] = ()
+    """The pass rates of judges with a calibration."""
     results: tuple[CaseResult, ...] = ()
+    """All results in a report that `evaluate()` returned; empty in every other report."""
     read: int | None = None
+    """The number of lines read; set for a stream of existing answers only."""
     judging_median_s: float | None = None
+    """The median time to judge an answer; set for a stream of existing answers only."""
     judging_p95_s: float | None = None
+    """The 95th percentile of the time to judge an answer; set for a stream of existing answers only."""
     is_imported: bool = False
+    """True for a run made from another program's log, which cannot be resumed."""
     outputs: ReportOutputs | None = None
     by: tuple[str, ...] = ()
+    """The kinds of `groups` to show as tables."""
 
     def __repr__(self) -> str:
         """Return the usual text without results, whose answers may be long: asyncio takes the repr of what it ran."""

@@ -31,12 +31,13 @@ LEVEL = 0.95
 
 
 class Interval(Struct, frozen=True):
-    """A two-sided confidence interval, in the unit of its estimate; `level` is its coverage."""
+    """A two-sided confidence interval, in the unit of its estimate."""
 
     low: float
     high: float
     method: IntervalMethod
     level: float = LEVEL
+    """The coverage of the interval."""
 
 
 class CountsByState:
@@ -57,14 +58,14 @@ class CountsByState:
 
 
 class GroupSummary(CountsByState, Struct, frozen=True):
-    """Counts, rate and mean of the rows of one group. `by` is its kind: `tag`, `dataset`, `criterion` and others.
+    """Counts, rate and mean of the rows of one group.
 
     A group by `evaluator` or `criterion` counts the results of this evaluator or criterion instead of rows. Rate and
-    mean are over those that are judged. `target` and `prompt` are set if only the rows of that target and prompt are
-    counted.
+    mean are over those that are judged.
     """
 
     by: str
+    """The kind of the group: `tag`, `dataset`, `criterion` and others."""
     name: str
     counts: Mapping[str, int]
     mean_score: float | None
@@ -72,19 +73,21 @@ class GroupSummary(CountsByState, Struct, frozen=True):
     mean_interval: Interval | None = None
     pass_rate_interval: Interval | None = None
     target: str | None = None
+    """Set if only the rows of this target are counted."""
     prompt: str | None = None
+    """Set if only the rows of this prompt are counted."""
 
 
 class TrialSummary(Struct, frozen=True):
-    """pass@k and pass^k: means over the `cases` with at least `k` judged trials.
-
-    `pass_at` is the probability that any of k trials passes, `pass_hat` that all of them do.
-    """
+    """pass@k and pass^k: means over the cases with at least `k` judged trials."""
 
     k: int
     cases: int
+    """The number of cases with at least `k` judged trials."""
     pass_at: float
+    """The probability that any of k trials passes."""
     pass_hat: float
+    """The probability that all of k trials pass."""
     pass_at_interval: Interval | None = None
     pass_hat_interval: Interval | None = None
 
@@ -92,12 +95,7 @@ class TrialSummary(Struct, frozen=True):
 class TargetSummary(CountsByState, Struct, frozen=True):
     """Counts and means over one target's rows. Rates and means are over the judged rows; None without any.
 
-    Costs are None when a price is unknown; `saved_usd` is the part of them that was not billed, because answers came
-    from the cache. `is_target_estimated` is True if a part of the target's usage and cost was estimated from texts,
-    `is_judge_estimated` if a part of its judges' was. `unverified` counts the rows with a judge's verdict that was
-    accepted although it may come from the judged text, `clamped` those with a judge's number that was a little outside
-    0..1. Latencies are of the target's answers, in seconds. `trials` is
-    empty if no case is repeated.
+    Latencies are those of the target's answers.
     """
 
     target: str
@@ -105,27 +103,36 @@ class TargetSummary(CountsByState, Struct, frozen=True):
     mean_score: float | None
     pass_rate: float | None
     target_cost_usd: float | None
+    """None if a price is unknown."""
     judge_cost_usd: float | None
+    """None if a price is unknown."""
     target_usage: Usage
     judge_usage: Usage
     latency_median_s: float | None
     latency_p95_s: float | None
     saved_usd: float = 0.0
+    """The part of the costs that was not billed, because answers came from the cache."""
     is_target_estimated: bool = False
+    """True if a part of the target's usage and cost was estimated from texts."""
     is_judge_estimated: bool = False
+    """True if a part of the usage and cost of the judges was estimated from texts."""
     unverified: int = 0
+    """The number of rows with a judge's verdict that was accepted although it may come from the judged text."""
     pass_rate_interval: Interval | None = None
     mean_interval: Interval | None = None
     latency_median_interval: Interval | None = None
     latency_p95_interval: Interval | None = None
     trials: tuple[TrialSummary, ...] = ()
+    """Empty if no case is repeated."""
     clamped: int = 0
+    """The number of rows with a judge's number that was a little outside 0..1."""
 
 
 class CellSummary(CountsByState, Struct, frozen=True):
-    """Counts, rate and mean of the rows of one prompt with one target; `prompt` is None for suites without prompts."""
+    """Counts, rate and mean of the rows of one prompt with one target."""
 
     prompt: str | None
+    """None for suites without prompts."""
     target: str
     counts: Mapping[str, int]
     mean_score: float | None
@@ -135,34 +142,33 @@ class CellSummary(CountsByState, Struct, frozen=True):
 
 
 class BestCell(Struct, frozen=True):
-    """The cell with the highest mean score, compared with the second-highest over the `cases` judged in both.
-
-    `difference` is that of the mean scores, None without common cases. `p` is the two-sided p-value of a paired
-    permutation test, corrected by Holm's method for the comparisons with all other cells. `is_significant` is True if
-    every other cell is significantly lower.
-    """
+    """The cell with the highest mean score, compared with the one with the second-highest."""
 
     prompt: str | None
     target: str
     next_prompt: str | None
     next_target: str
     cases: int
+    """The number of cases that were judged in both cells; the comparison is over these."""
     difference: float | None
+    """The difference of the mean scores; None without common cases."""
     interval: Interval | None
     p: float
+    """The two-sided p-value of a paired permutation test, corrected by Holm's method for the comparisons with all other
+    cells.
+    """
     is_significant: bool
+    """True if every other cell is significantly lower."""
 
 
 class MatrixSummary(Struct, frozen=True):
-    """The prompts and targets of a run, both in the order of their first rows, and the cells that have rows.
-
-    `best` is None if fewer than two cells have a judged row.
-    """
+    """The prompts and targets of a run, both in the order of their first rows, and the cells that have rows."""
 
     prompts: tuple[str | None, ...]
     targets: tuple[str, ...]
     cells: tuple[CellSummary, ...]
     best: BestCell | None = None
+    """None if fewer than two cells have a judged row."""
 
     def cell(self, prompt: str | None, target: str) -> CellSummary | None:
         """Return a cell, None if no row has that prompt and target."""
@@ -188,11 +194,13 @@ class EvaluatorSummary(Struct, frozen=True):
 
 
 class MeasuredRate(Struct, frozen=True):
-    """A share of `rows`; `effective_n` is their effective sample size, as rows of one case are correlated."""
+    """A share of rows."""
 
     value: float
     rows: int
+    """The number of rows."""
     effective_n: float
+    """The effective sample size of the rows, as those of one case are correlated."""
 
     @property
     def variance(self) -> float:
@@ -201,11 +209,13 @@ class MeasuredRate(Struct, frozen=True):
 
 
 class Confusion(Struct, frozen=True):
-    """Answers counted by the verdicts of the judge and of people. `judge_alone`: only the judge passed them."""
+    """Answers counted by the verdicts of the judge and of people."""
 
     both_pass: int = 0
     judge_alone: int = 0
+    """Only the judge passed these answers."""
     people_alone: int = 0
+    """Only people passed these answers."""
     both_fail: int = 0
 
     @property
@@ -225,17 +235,17 @@ class Confusion(Struct, frozen=True):
 
 
 class Calibration(Struct, frozen=True):
-    """The accuracy of a judge, measured on answers that people judged too.
-
-    `setups` are the digests of the evaluator's settings, prompts and judges, as in score keys; the calibration is valid
-    for these setups only. `labelled_at` is the time of the newest label.
-    """
+    """The accuracy of a judge, measured on answers that people judged too."""
 
     evaluator: str
     criterion: str
     setups: tuple[str, ...]
+    """The digests of the evaluator's settings, prompts and judges, as in score keys; the calibration is valid for these
+    setups only.
+    """
     run_id: str
     labelled_at: datetime
+    """The time of the newest label."""
     annotators: int
     cases: int
     confusion: Confusion
@@ -245,11 +255,7 @@ class Calibration(Struct, frozen=True):
 
 
 class CorrectedRate(Struct, frozen=True):
-    """A judge's pass rate of one target's answers, raw and corrected for the judge's errors.
-
-    `rate` is None if the calibration does not allow a correction; `reason` says why. `labels` is the number of labelled
-    answers of the calibration.
-    """
+    """A judge's pass rate of one target's answers, raw and corrected for the judge's errors."""
 
     evaluator: str
     criterion: str
@@ -258,29 +264,31 @@ class CorrectedRate(Struct, frozen=True):
     raw: float
     raw_interval: Interval | None
     labels: int
+    """The number of labelled answers of the calibration."""
     rate: float | None = None
+    """None if the calibration does not allow a correction."""
     interval: Interval | None = None
     reason: str | None = None
+    """The reason why the calibration does not allow a correction."""
 
 
 class BaselineSummary(Struct, frozen=True):
-    """A run compared with its baseline, over the `cases` that were judged in both.
-
-    `difference` is the mean score of this run minus that of the baseline, None if no case is in both; `evaluators`
-    holds the same difference for each evaluator by name. `finding` is a phrase: how many cases fell and rose, and
-    better, worse, or no significant difference. `lost` is the number of the baseline's cases that this run does not
-    have.
-    """
+    """A run compared with its baseline, over the cases that were judged in both."""
 
     baseline: str
     cases: int
+    """The number of cases that were judged in both."""
     finding: str
+    """A phrase: how many cases fell and rose, and better, worse, or no significant difference."""
     difference: float | None = None
+    """The mean score of this run minus that of the baseline; None if no case is in both."""
     interval: Interval | None = None
     improved: int = 0
     regressed: int = 0
     evaluators: Mapping[str, float] = field(default_factory=dict)
+    """The difference of the mean scores for each evaluator, by name."""
     lost: int = 0
+    """The number of the baseline's cases that this run does not have."""
 
 
 def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:

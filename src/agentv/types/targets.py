@@ -17,11 +17,10 @@ Unsigned: TypeAlias = Literal["error", "accept"]
 
 
 class RetryPolicy(Struct, frozen=True):
-    """The rules for retries of a call. `status_codes` are the HTTP statuses that are retried.
+    """The rules for retries of a call.
 
-    Delays are in seconds and at most `max_delay_s`. Each one is what the server requests, else `initial_delay_s`
-    times `backoff_factor` for each earlier retry, with random jitter. With `retry_timeouts`, a command or coding
-    agent that timed out is called again; this is off by default, because a call that timed out may have cost money.
+    Each delay is what the server requests, else `initial_delay_s` times `backoff_factor` for each earlier retry, with
+    random jitter. It is at most `max_delay_s`.
     """
 
     max_retries: int = 3
@@ -29,22 +28,25 @@ class RetryPolicy(Struct, frozen=True):
     max_delay_s: float = 60.0
     backoff_factor: float = 2.0
     status_codes: tuple[int, ...] = DEFAULT_RETRY_STATUSES
+    """The HTTP statuses that are retried."""
     retry_timeouts: bool = False
+    """True if a command or coding agent that timed out is called again. By default it is not, because a call that timed
+    out may have cost money.
+    """
 
 
 class TargetConfig(Struct, frozen=True):
-    """A target as written: its name, its provider, and in `settings` every other key, with references unexpanded.
-
-    `path` is the file that defines the target ("" from Python), `base_dir` the folder from which its relative paths
-    start.
-    """
+    """A target as written, with references unexpanded."""
 
     name: str
     provider: str
     settings: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Every key but the name and the provider."""
     path: str = ""
+    """The file that defines the target; "" from Python."""
     line: int = 0
     base_dir: str = "."
+    """The folder from which relative paths of the target start."""
 
 
 def name_of_target(given: str | JsonObject) -> str:
@@ -56,22 +58,20 @@ DEFAULT_TRY_TIMEOUT_S = 600.0
 
 
 class ResolvedTarget(Struct, frozen=True):
-    """A target ready for use: provider name canonical, references expanded, settings typed and checked.
-
-    `settings` is an object of the provider's own settings class. `public_settings` is what may be stored and hashed:
-    every setting under its key in the file, with secrets redacted. `secrets` are the values to redact from all output;
-    `own_secrets` are those of its settings, and identify its account. `public_env` are the names of environment
-    variables that hold no secret. `resources` are the amounts that each
-    concurrent row needs on a node of a cluster, by resource, and `node_label` are the labels that the node must have.
-    """
+    """A target ready for use: provider name canonical, references expanded, settings typed and checked."""
 
     name: str
     provider: str
     settings: object
+    """An object of the provider's own settings class."""
     public_settings: JsonObject = field(default_factory=dict)
+    """What may be stored and hashed: every setting under its key in the file, with secrets redacted."""
     secrets: tuple[str, ...] = ()
+    """The values to redact from all output."""
     own_secrets: tuple[str, ...] = ()
+    """The secrets of its settings; they identify its account."""
     public_env: tuple[str, ...] = ()
+    """The names of environment variables that hold no secret."""
     workers: int | None = None
     provider_batching: bool = False
     batch_size: int | None = None
@@ -86,7 +86,9 @@ class ResolvedTarget(Struct, frozen=True):
     tokens_per_minute: float | None = None
     workspace: JsonObject | None = None
     resources: Mapping[str, float] = field(default_factory=dict)
+    """The amounts that each concurrent row needs on a node of a cluster, by resource."""
     node_label: Mapping[str, str] = field(default_factory=dict)
+    """The labels that a node of a cluster must have."""
     path: str = ""
     line: int = 0
     base_dir: str = "."

@@ -29,17 +29,17 @@ StoredCount: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 
 
 class Usage(Struct, frozen=True, gc=False):
-    """The tokens of one or more requests to a model; `requests` is the number of these requests.
-
-    `cached_input` is a part of `input`, `reasoning` a part of `output`.
-    """
+    """The tokens of one or more requests to a model."""
 
     input: StoredCount = 0
     output: StoredCount = 0
     cached_input: StoredCount = 0
+    """A part of `input`."""
     reasoning: StoredCount = 0
+    """A part of `output`."""
     total: StoredCount = 0
     requests: StoredCount = 0
+    """The number of these requests."""
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return the sum of each field."""

@@ -22,12 +22,13 @@ class Line(Struct, frozen=True):
 
 
 class View(Struct, frozen=True):
-    """A heading with its state, and lines under it. `more` counts the lines that are left out."""
+    """A heading with its state, and lines under it."""
 
     state: str
     heading: str
     lines: tuple[Line, ...] = ()
     more: int = 0
+    """The number of lines that are left out."""
 
 
 def view_of(state: str, heading: str, lines: Iterable[Line], *, total: int | None = None) -> View:

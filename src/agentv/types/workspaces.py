@@ -58,15 +58,14 @@ def unfetched_submodules(repository: str, gitmodules: str, added: Collection[str
 
 
 class WorkspaceRepo(Struct, frozen=True):
-    """A repository in the folder `path` of a workspace.
-
-    With `sparse`, only these folders of the repository and the files at its top are checked out.
-    """
+    """A repository in a workspace."""
 
     path: str
+    """The folder of the repository in the workspace."""
     git: str
     ref: str | None = None
     sparse: tuple[str, ...] = ()
+    """If it is set, only these folders of the repository and the files at its top are checked out."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid value; the message starts with its key.
@@ -89,20 +88,23 @@ def _check_repository(name: str, repository: str | None) -> None:
 
 
 class WorkspaceConfig(Struct, frozen=True):
-    """The source of a workspace: the folder `template`, or the repository `git` at `ref` (default: its HEAD).
-
-    `repos` are added to the source. A workspace with `setup` but no source starts empty. `setup` and `teardown` are
-    commands for sh that run in the workspace: `setup` before the first call and again before each retry or fallback
-    target of that call, `teardown` after the judging.
-    """
+    """The source of a workspace: a folder or a repository. A workspace with `setup` but no source starts empty."""
 
     template: str | None = None
+    """The folder that is the source."""
     git: str | None = None
+    """The repository that is the source."""
     ref: str | None = None
+    """The revision of `git`; its HEAD by default."""
     setup: str | None = None
+    """A command for sh that runs in the workspace before the first call, and again before each retry or fallback target
+    of that call.
+    """
     teardown: str | None = None
+    """A command for sh that runs in the workspace after the judging."""
     keep: Keep = "never"
     repos: tuple[WorkspaceRepo, ...] = ()
+    """Repositories that are added to the source."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for an invalid value or combination; the message starts with the key to correct, if any."""
@@ -135,16 +137,16 @@ def _repo_from_json(value: JsonObject) -> WorkspaceRepo:
 
 
 class ChangedFile(Struct, frozen=True):
-    """One file that an agent changed. `bytes` is the new size, `before` the old path of a renamed file.
-
-    The diff names a `binary` file without its content.
-    """
+    """One file that an agent changed."""
 
     path: str
     status: ChangeStatus
     bytes: int | None = None
+    """The new size."""
     before: str | None = None
+    """The old path of a renamed file."""
     binary: bool = False
+    """True for a binary file: the diff names it without its content."""
 
     def to_json(self) -> JsonObject:
         """Return the file as stored in rows, without unset values."""
@@ -159,11 +161,11 @@ class ChangedFile(Struct, frozen=True):
 
 
 class WorkspaceChanges(Struct, frozen=True):
-    """The changes of an agent: the changed files ordered by path, and a unified diff as git writes it.
-
-    Both are limited in size; `notes` say how many files were left out.
-    """
+    """The changes of an agent. Both the list of files and the diff are limited in size."""
 
     diff: str = ""
+    """A unified diff as git writes it."""
     changed: tuple[ChangedFile, ...] = ()
+    """The changed files, ordered by path."""
     notes: tuple[str, ...] = ()
+    """How many files were left out."""

@@ -127,7 +127,7 @@ except BaseException as error:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", CLIENTS)
 def test_the_vendors_clients_take_all_memory_for_a_reply_without_end(server: FakeServer, name: str) -> None:
     argv = [sys.executable, "-W", "ignore", "-c", FLOODED, name, server.url]

@@ -32,10 +32,11 @@ _MAX_BYTES_READ = 4 * 2**20
 class CodeFrames(Struct):
     """Makes code frames: the source line of a problem, and a caret below the faulty column.
 
-    Each file is read once. Relative paths start from `folder`.
+    Each file is read once.
     """
 
     folder: Path
+    """Relative paths start from it."""
     _files: dict[str, list[str]] = field(default_factory=dict)
 
     def frame(self, problem: Problem) -> list[str]:

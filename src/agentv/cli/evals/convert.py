@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 if TYPE_CHECKING:
-    from agentv.loading.edit.conversion import Records
-    from agentv.loading.importers.inspect_log import InspectLog
-    from agentv.loading.importers.located import Converted
+    from agentv.importers.conversion import Records
+    from agentv.importers.inspect_log import InspectLog
+    from agentv.importers.located import Converted
     from agentv.types.json_value import JsonObject
     from agentv.types.problems import Problem
 
@@ -57,7 +57,7 @@ def command(source: Path, output: Path, to: str | None, *, allow_loss: bool, all
     If OUT is a .jsonl file, it contains only cases or results; the other keys of an eval file are written to a .yaml
     file next to it. Existing files are never overwritten.
     """
-    from agentv.loading.edit.conversion import read_records
+    from agentv.importers.conversion import read_records
 
     losses = None if to is not None else convert_foreign(source, output, allow_large=allow_large, as_json=as_json)
     if losses is not None:
@@ -81,7 +81,7 @@ def command(source: Path, output: Path, to: str | None, *, allow_loss: bool, all
 def _read_translated(source: Path) -> "Records":
     """Return the cases of an eval file of AgentV for TypeScript, in agentv's keys; print what is lost or changed."""
     from agentv.engine.plugins.loading import load_specs
-    from agentv.loading.edit.conversion import read_translated
+    from agentv.importers.conversion import read_translated
 
     translated = read_translated(source, load_specs())
     report_losses(translated.problems)
@@ -188,7 +188,7 @@ def convert_foreign(source: Path, output: Path, *, allow_large: bool, as_json: b
     What `agentv check` finds wrong in the written files counts as lost. Raises UsageError if the result cannot be
     written to `output`.
     """
-    from agentv.loading.importers.recognition import find_converter, is_inspect_log
+    from agentv.importers.recognition import find_converter, is_inspect_log
 
     if is_inspect_log(source):
         return convert_log(source, output, allow_large=allow_large, as_json=as_json)
@@ -312,7 +312,7 @@ def convert_log(source: Path, folder: Path, *, allow_large: bool, as_json: bool)
 
     Raises UsageError if the run is there already, or `folder` is not a folder.
     """
-    from agentv.loading.importers.inspect_log import read_inspect_log
+    from agentv.importers.inspect_log import read_inspect_log
     from agentv.reports.text.amounts import count_text
 
     log = read_inspect_log(source, limited=not allow_large)

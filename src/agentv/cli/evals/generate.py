@@ -199,18 +199,19 @@ _MAX_NAMES = 10
 
 
 class Report(Struct, Generic[T], frozen=True):
-    """The outcome of a command that generates values: `noun` is `cases` or `rubrics`.
-
-    `to_json` and `describe` format one generated value; `skipped` has the ids of cases that were not sent.
-    """
+    """The outcome of a command that generates values."""
 
     path: Path
     options: GenerateOptions
     noun: str
+    """What was generated: `cases` or `rubrics`."""
     generated: Sequence[Generated[T]]
     to_json: Callable[[T], JsonValue]
+    """Formats one generated value as JSON."""
     describe: Callable[[T], str]
+    """Formats one generated value as text."""
     skipped: tuple[str, ...] = ()
+    """The ids of the cases that were not sent."""
     note: str | None = None
 
     @property
@@ -293,12 +294,14 @@ _SUFFIXES = (".yaml", ".yml", ".jsonl")
 
 
 class EvalsOptions(Struct, frozen=True):
-    """The options of `agentv generate evals` alone: at most `count` cases from each of the first `limit` records."""
+    """The options of `agentv generate evals` alone."""
 
     data: Path
     out: Path
     count: int
+    """The highest number of cases from each record."""
     limit: int | None = None
+    """The number of records to use, from the first; None for all."""
     append: bool = False
 
 
@@ -362,7 +365,7 @@ def _open_existing(
     if not evals_options.out.exists():
         return CasesFile(evals_options.out, b"", ()), None
     target = load_suite(evals_options.out, specs=specs, allow_paths=allow_paths).target
-    file = open_cases(evals_options.out, allow_paths=allow_paths)
+    file = open_cases(evals_options.out, specs, allow_paths=allow_paths)
     file.with_cases([PLACEHOLDER_CASE], [yaml_item(PLACEHOLDER_CASE)], specs)
     return file, target
 
@@ -417,7 +420,7 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
         run_options = options.run_options(case_globs)
         cwd = Path.cwd()
         inputs = load_inputs(find_eval_files([path], cwd=cwd), run_options, cwd=cwd, env=os.environ)
-        suite, file = inputs.suites[0].suite, open_cases(path, allow_paths=options.allow_paths)
+        suite, file = inputs.suites[0].suite, open_cases(path, inputs.specs, allow_paths=options.allow_paths)
         cases, positions = _readable_cases(suite), select_cases(suite, run_options).positions
         chosen = [index for index in range(len(cases)) if positions is None or index in positions]
         if not chosen:

@@ -99,13 +99,14 @@ _CODES_BY_WEIGHT = (4, 5, 1, 3, 2, 0)
 
 
 class CompareOptions(Struct, frozen=True, kw_only=True):
-    """The options of `agentv compare`. Without `gates`, the exit code depends only on whether cases could be paired."""
+    """The options of `agentv compare`."""
 
     threshold: float
     seed: int
     format: str
     max_listed: int
     gates: tuple[str, ...] | None
+    """Without any, the exit code depends only on whether cases could be paired."""
     max_errors: int
     targets: tuple[str, str] | None
     prompts: tuple[str, str] | None

@@ -31,10 +31,11 @@ FAILED_STATES = ("fail", "borderline", "error")
 
 
 class ShownRows(Struct, frozen=True):
-    """The selected results; `page` describes the page they are on, None if they are all results of the run."""
+    """The selected results."""
 
     rows: Iterable[CaseResult]
     page: RowPage | None = None
+    """Describes the page that the results are on; None if they are all results of the run."""
 
     def counts(self, stored: StoredRun) -> Mapping[str, int]:
         """Return the number of results in each state, over the whole run."""

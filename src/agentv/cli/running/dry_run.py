@@ -24,14 +24,13 @@ PILOT = "pilot"
 
 
 class DryRun(Struct, frozen=True):
-    """A run that is planned but not started. The rendered prompts are written to `prompts_folder`.
-
-    `pilot` is the number of cases to run anyway, as the basis of the cost estimate.
-    """
+    """A run that is planned but not started."""
 
     prompts_folder: str | None = None
+    """The folder to which the rendered prompts are written."""
     as_json: bool = False
     pilot: int | None = None
+    """The number of cases to run anyway, as the basis of the cost estimate."""
 
 
 def run_pilot(cases: int, options: RunOptions, plan_with: Callable[[RunOptions], RunPlan], stdout: TextIO) -> None:

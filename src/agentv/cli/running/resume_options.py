@@ -11,15 +11,13 @@ from agentv.cli.options import ALLOW_PATH_OPTION, run_option
 
 
 class ContinueOptions(Struct, frozen=True):
-    """The values of these options; None means the default in the help of the option.
-
-    `allow_paths` are absolute, and are added to those stored with the run.
-    """
+    """The values of these options; None means the default in the help of the option."""
 
     store: str | None = None
     quota: str | None = None
     budget_usd: float | None = None
     allow_paths: tuple[str, ...] = ()
+    """Absolute paths, which are added to those stored with the run."""
     judge_failures: int | None = None
     backend: Literal["local", "ray"] | None = None
     ray_address: str | None = None

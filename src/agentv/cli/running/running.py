@@ -57,14 +57,13 @@ def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: Out
 
 
 class CheckedOutput(Struct):
-    """An observer with its first error, which is reported after the run.
-
-    `name` is used in messages. `destination` is the value of `-o`; None for other outputs.
-    """
+    """An observer with its first error, which is reported after the run."""
 
     name: str
+    """The name of the output in messages."""
     observer: Observer
     destination: str | None = None
+    """The value of `-o`; None for other outputs."""
     error: OSError | None = None
 
     @property

@@ -64,15 +64,14 @@ DEFAULT_WORKERS = 10
 
 
 class ScoreOptions(Struct, frozen=True):
-    """The options of the command line or of a stored run. `gates` None means those of the configuration.
-
-    `sample` is made from `--sample`, `--sample-by` and `--seed`; `sampling` has their values, which the run stores.
-    """
+    """The options of the command line or of a stored run."""
 
     config: Path
     output: str | None
     sample: Sample
+    """Made from `--sample`, `--sample-by` and `--seed`."""
     gates: tuple[str, ...] | None
+    """None means those of the configuration."""
     only: Literal["free"] | None
     judge: str | None
     workers: int
@@ -87,6 +86,7 @@ class ScoreOptions(Struct, frozen=True):
     target_field: str | None = None
     by: tuple[str, ...] = ()
     sampling: JsonObject = {}
+    """The values of the options from which `sample` is made, as the run stores them."""
 
 
 def score_files(files: Sequence[str], options: ScoreOptions) -> int:

@@ -30,12 +30,15 @@ _OTHER_AGENTS = ("gemini", "opencode", "cursor-agent", "aider", "goose", "amp", 
 
 
 class Finding(Struct, frozen=True):
-    """The result of one check: `found` is the state of the thing that `about` names, `remedy` the advice if any."""
+    """The result of one check."""
 
     about: str
+    """The name of the thing that is checked."""
     health: Health
     found: str
+    """The state of the thing."""
     remedy: str = ""
+    """The advice, if any."""
 
 
 @click.command()

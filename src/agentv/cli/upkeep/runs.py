@@ -150,7 +150,7 @@ def export_command(run: str, *, failed: bool, errors: bool, globs: tuple[str, ..
 
     from agentv.cli.evals.convert import check_format, check_new, paths_to_write, write_records
     from agentv.engine.stored.exported_cases import exported_suite
-    from agentv.loading.edit.conversion import Records
+    from agentv.importers.conversion import Records
     from agentv.loading.files.places import find_home
     from agentv.reports.text.amounts import count_text
     from agentv.reports.text.printable import one_line

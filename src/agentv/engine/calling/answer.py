@@ -33,22 +33,23 @@ OnLogLine = Callable[[str, str], None]
 
 
 class CallOutcome(Struct, frozen=True, gc=False):
-    """The outcome of one call of a target, all attempts together: its response or its failure.
-
-    `calls` are the attempts. If the call failed, `usage` and `cost_usd` are what they spent, and `partial` is the
-    incomplete response. `answered_by` is the name of the fallback target that responded, and `lost_usd` the cost of the
-    targets that failed before it, None if that is not known.
-    """
+    """The outcome of one call of a target, all attempts together: its response or its failure."""
 
     result: ProviderResponse | Failure
     started_at: datetime
     ended_at: datetime
     calls: tuple[CallRecord, ...] = ()
+    """The attempts."""
     usage: Usage | None = None
+    """What the attempts used, if the call failed."""
     cost_usd: float | None = None
+    """What the attempts spent, if the call failed."""
     partial: ProviderResponse | None = None
+    """The incomplete response, if the call failed."""
     answered_by: str | None = None
+    """The name of the fallback target that responded."""
     lost_usd: float | None = 0.0
+    """The cost of the targets that failed before the fallback target responded; None if it is not known."""
 
     @property
     def is_estimated(self) -> bool:

@@ -26,10 +26,12 @@ from agentv.types.usage import Usage
 
 
 class _CacheKeys(Struct, frozen=True):
-    """The cache keys of a request: `request` is the same for all equal requests of a run, `repeated` is not."""
+    """The cache keys of a request."""
 
     request: str
+    """The same for all equal requests of a run."""
     repeated: str
+    """Different for each of several equal requests of a run."""
 
 
 class BatchAnswerCache(Struct):
@@ -156,20 +158,22 @@ T = TypeVar("T")
 
 
 class BatchAnswers(Struct, frozen=True):
-    """The answers of a batch, by answer key. `is_open` is True if a later run has to fetch the batch."""
+    """The answers of a batch, by answer key."""
 
     ticket: BatchTicket
     answers: Mapping[str, ProviderResponse | Failure]
     is_open: bool = False
+    """True if a later run has to fetch the batch."""
 
 
 class BatchApi(Struct, frozen=True):
-    """Submits batches and waits for them. `note` writes an event of the run."""
+    """Submits batches and waits for them."""
 
     provider: BatchApiProvider
     resilient: ResilientProvider
     runtime: Runtime
     note: NoteEvent
+    """Writes an event of the run."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def call(self, cases: Sequence[PreparedCase], save: SaveAnswers) -> None:

@@ -31,18 +31,18 @@ _SLACK_USD = 1e-12
 
 
 class BudgetStop(Struct, frozen=True):
-    """The reason why a budget stopped a run: the target's next call may cost `next_usd`, more than is left.
-
-    With `is_unpriced`, the cost of a call is unknown instead, so that the budget cannot be enforced. `name` is that of
-    a budget that several runs share; `spent_usd` is then what all of them have spent.
-    """
+    """The reason why a budget stopped a run: the target's next call may cost more than is left."""
 
     target: str
     limit_usd: float
     spent_usd: float
+    """The cost of the run so far, or of all runs that share the budget."""
     next_usd: float
+    """The highest cost that the next call may have."""
     name: str | None = None
+    """The name of a budget that several runs share."""
     is_unpriced: bool = False
+    """True if the reason is instead that the cost of a call is unknown, so that the budget cannot be enforced."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the fields of the event `budget_stop`, without `name` and `is_unpriced` if they do not apply."""
@@ -94,25 +94,25 @@ class Spent(Struct):
 
 
 class Budget(Struct):
-    """The budget of one run, in dollars. `on_stop` is called once, when a call no longer fits.
-
-    The run leases money, in portions, from a quota, with which `client` communicates. All budgets of one `name` in that
-    quota are one budget, shared by their runs. `max_call_cost_by_target`, in dollars, is known from earlier processes
-    of the run.
+    """The budget of one run, in dollars. The run leases money, in portions, from a quota.
 
     Always spent + reserved <= leased <= limit, except for calls that cost more than was reserved for them.
     """
 
     limit_usd: float
     on_stop: Callable[[BudgetStop], None] = lambda _stop: None
+    """Called once, when a call no longer fits."""
     spent_usd: float = 0.0
     reserved_usd: float = 0.0
     in_flight: int = 0
     settled_calls: int = 0
     stopped: BudgetStop | None = None
     max_call_cost_by_target: Mapping[str, float] = field(default_factory=dict)
+    """The highest cost of a call in earlier processes of the run."""
     name: str | None = None
+    """All budgets of one name in a quota are one budget, shared by their runs."""
     client: QuotaClient | None = None
+    """Communicates with the quota."""
     _reserved_calls: int = 0
     _money: LeasedMoney | None = None
     _settlement: asyncio.Event = field(default_factory=asyncio.Event)
@@ -201,20 +201,21 @@ class Budget(Struct):
 
 
 class BudgetAccount(Struct):
-    """The calls of one target under a budget. `cost_of` returns the cost of tokens in dollars, None without a price.
+    """The calls of one target under a budget.
 
-    With `needs_costs` the target has no price and must report its costs: the first answer without one stops the run,
-    as does a call that ran out of time before any cost is known.
-
-    Each call reserves the highest cost of a call so far, or the estimate from its prompt if that is higher. Calls
-    are sent one at a time until one has succeeded (now, or before the run was resumed), or
-    `FAILURES_BEFORE_CONCURRENCY` of them have failed.
+    Each call reserves the highest cost of a call so far, or the estimate from its prompt if that is higher. Calls are
+    sent one at a time until one has succeeded (now, or before the run was resumed), or `FAILURES_BEFORE_CONCURRENCY` of
+    them have failed.
     """
 
     budget: Budget
     target: str
     cost_of: Callable[[Usage], float | None]
+    """Returns the cost of tokens in dollars, None without a price."""
     needs_costs: bool = False
+    """True for a target without a price, which must report its costs: the first answer without one stops the run, as
+    does a call that ran out of time before any cost is known.
+    """
     max_call_cost_usd: float = 0.0
     _in_flight: int = 0
     _has_response: bool = False

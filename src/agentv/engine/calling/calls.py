@@ -22,20 +22,22 @@ R = TypeVar("R", ProviderResponse, EmbeddingResponse)
 
 
 class Call(Struct, Generic[R], frozen=True, gc=False):
-    """One call with retries: the function that makes one attempt, and the estimated tokens of an attempt.
-
-    `attempt` takes the number of the attempt, from 0, and its deadline in seconds. `total_s` limits the time
-    of all attempts together. `request` is None for embeddings. `on_retry` receives a failed attempt and the pause in
-    seconds before the next one; `before_repeat` is awaited before each attempt but the first.
-    """
+    """One call with retries."""
 
     attempt: Callable[[int, float], Awaitable[R]]
+    """Makes one attempt, with its number, from 0, and its deadline in seconds."""
     prompt_tokens: float
+    """The estimated tokens of the prompt of an attempt."""
     reply_tokens: float = 0.0
+    """The estimated tokens of the reply to an attempt."""
     request: ProviderRequest | None = None
+    """None for embeddings."""
     total_s: float | None = None
+    """The limit on the time of all attempts together."""
     on_retry: Callable[[CallRecord, float], None] | None = None
+    """Receives a failed attempt and the pause in seconds before the next one."""
     before_repeat: Callable[[], Awaitable[None]] | None = None
+    """Awaited before each attempt but the first."""
 
     @property
     def tokens(self) -> float:

@@ -39,14 +39,13 @@ Outcome: TypeAlias = Embedding | ProviderError
 
 
 class PendingText(Struct, eq=False):
-    """A text whose embedding is awaited. `sent` is set when its request is sent, or is not needed.
-
-    `outcome` holds a failure as a value, so that asyncio does not log it.
-    """
+    """A text whose embedding is awaited."""
 
     text: str
     sent: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the request of the text is sent, or is not needed."""
     outcome: "asyncio.Future[Outcome]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    """Holds a failure as a value, so that asyncio does not log it."""
 
     async def wait(self) -> Embedding:
         """Return the embedding. The wait until the request is sent does not count towards the caller's deadline."""

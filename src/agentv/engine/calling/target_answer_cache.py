@@ -22,7 +22,7 @@ Clean = Callable[[ProviderResponse], ProviderResponse]
 
 
 class RunCache(Struct):
-    """The cache of answers as one run uses it. `clean` redacts secrets before an answer is saved.
+    """The cache of answers as one run uses it.
 
     A repeated request has a cache key of its own, so that trials do not share an answer: the run counts requests.
     """
@@ -32,6 +32,7 @@ class RunCache(Struct):
     run_id: str
     clock: Clock
     clean: Clean
+    """Redacts secrets before an answer is saved."""
     _requested: DigestSet = field(default_factory=DigestSet)
     _repeated: dict[str, int] = field(default_factory=dict)
 
@@ -66,11 +67,12 @@ def why_not_cached(target: ResolvedTarget, spec: ProviderSpec) -> str | None:
 
 
 class TargetAnswerCache(Struct, frozen=True):
-    """The cache of one target's answers. `sends_case_details` is True if requests may have a case's id and paths."""
+    """The cache of one target's answers."""
 
     run_cache: RunCache
     target: ResolvedTarget
     sends_case_details: bool
+    """True if requests may have a case's id and paths."""
 
     async def recall(
         self, request: ProviderRequest, call: Callable[[], Awaitable[ProviderResponse]], *, is_judge: bool

@@ -54,22 +54,24 @@ from agentv.types.targets import ResolvedTarget
 
 
 class Timing(Struct, frozen=True):
-    """Intervals of a run on several machines, in seconds.
-
-    `Node.take` waits `wait_s` for the first line. A node that the driver has not called for `lease_s` cancels its rows.
-    The driver looks for new nodes every `search_s`; the run ends if a target has no node for `grace_s`. A node has
-    `begin_s` to read the run's files and check the targets, and `stop_s` to close, or `store_s` more if it stores its
-    rows. A segment that could not be listed is tried again after `list_s`.
-    """
+    """Intervals of a run on several machines, in seconds."""
 
     wait_s: float = 1.0
+    """How long `Node.take` waits for the first line."""
     lease_s: float = NODE_LEASE_S
+    """A node that the driver has not called for this time cancels its rows."""
     search_s: float = 1.0
+    """The interval at which the driver looks for new nodes."""
     grace_s: float = 30.0
+    """The run ends if a target has no node for this time."""
     begin_s: float = 300.0
+    """The time that a node has to read the run's files and check the targets."""
     stop_s: float = 5.0
+    """The time that a node has to close."""
     store_s: float = 60.0
+    """The additional time that a node has to close if it stores its rows."""
     list_s: float = 5.0
+    """The time after which a segment that could not be listed is tried again."""
 
 
 ROUNDING = 1e-9
@@ -141,11 +143,12 @@ class Machines(Protocol):
 
 
 class LeasedRow(Struct):
-    """A row that a node runs. `answers` are its stored answers, in the order in which the node sent them."""
+    """A row that a node runs."""
 
     task: CaseTask
     result: asyncio.Future[CaseResult]
     answers: list[Answer] = field(default_factory=list)
+    """The stored answers of the row, in the order in which the node sent them."""
 
 
 class NodeSession:

@@ -21,12 +21,13 @@ GATHER_S = 0.05
 
 
 class RetryLine(Struct, frozen=True, tag="retry", array_like=True):
-    """A failed call of a row, which is repeated after `wait_s` seconds."""
+    """A failed call of a row, which is repeated."""
 
     row: ResultKey
     kind: str
     error: str | None
     wait_s: float
+    """The time until the call is repeated."""
 
 
 class LogText(Struct, frozen=True, tag="log", array_like=True):
@@ -44,18 +45,20 @@ class NoteText(Struct, frozen=True, tag="note", array_like=True):
 
 
 class StoredLine(Struct, frozen=True, tag="line", array_like=True):
-    """An encoded line that the driver writes to a file of the run folder. `row` is the key of its row."""
+    """An encoded line that the driver writes to a file of the run folder."""
 
     file: Literal["case", "answer", "result"]
     row: ResultKey
+    """The key of the row that the line is of."""
     line: bytes
 
 
 class EndedRow(Struct, frozen=True, tag="ended", array_like=True):
-    """A row that a node has finished and stores itself; `error` is its error if it ended without a score."""
+    """A row that a node has finished and stores itself."""
 
     row: ResultKey
     error: Failure | None
+    """The error of the row if it ended without a score."""
 
 
 class AnsweredLine(Struct, frozen=True, tag="answered", array_like=True):
@@ -65,10 +68,11 @@ class AnsweredLine(Struct, frozen=True, tag="answered", array_like=True):
 
 
 class SegmentLine(Struct, frozen=True, tag="segment", array_like=True):
-    """A segment that a node has uploaded, for the driver to list; `rows` are its results, encoded by `slim_line`."""
+    """A segment that a node has uploaded, for the driver to list."""
 
     segment: UploadedSegment
     rows: list[bytes]
+    """The results in the segment, encoded by `slim_line`."""
 
 
 class NodeDone(Struct, frozen=True, tag="done", array_like=True):
@@ -76,9 +80,10 @@ class NodeDone(Struct, frozen=True, tag="done", array_like=True):
 
 
 class QuotaLine(Struct, frozen=True, tag="quota", array_like=True):
-    """A request for a lease of the driver's quota; the driver answers it with a grant for `number`."""
+    """A request for a lease of the driver's quota."""
 
     number: int
+    """The driver's answer is a grant for this number."""
     request: QuotaRequest
 
 

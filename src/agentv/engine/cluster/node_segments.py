@@ -59,44 +59,47 @@ def line_key(line: bytes) -> ResultKey:
 
 
 class SpoolRules(Struct, frozen=True):
-    """When a node stores its spool: at `max_bytes`, at `max_rows`, or after a wait.
+    """When a node stores its spool: at a size, at a number of rows, or after a wait.
 
-    The wait is the `wait_share` of the time that the node has run, but at least `min_wait_s` and at most `max_wait_s`:
-    short runs are soon visible, and long ones have few segments. A failed upload is repeated after `retry_s`.
+    The wait grows with the time that the node has run: short runs are soon visible, and long ones have few segments.
     """
 
     max_bytes: int = SEGMENT_BYTES
     max_rows: int = MAX_UNLISTED // 2
     min_wait_s: float = 2.0
+    """The shortest wait."""
     max_wait_s: float = SEGMENT_S
+    """The longest wait."""
     wait_share: float = 0.1
+    """The wait, as a share of the time that the node has run."""
     retry_s: float = 5.0
+    """The time after which a failed upload is repeated."""
 
 
 class SpooledResult(Struct, frozen=True, kw_only=True, gc=False):
-    """A result in the spool: the size of its line, its answer's number on this node, and its line for the driver.
-
-    With `is_stored_by_driver` the driver stores the result itself, because parts of it become blobs.
-    """
+    """A result in the spool."""
 
     row: ResultKey
     size: int
+    """The size of its line."""
     answer: int | None
+    """The number of its answer on this node."""
     driver_line: bytes
+    """Its line for the driver."""
     is_stored_by_driver: bool
+    """True if the driver stores the result itself, because parts of it become blobs."""
 
 
 class Spool(Struct, kw_only=True):
-    """Answers and results that are stored together.
-
-    `first_answer` is the number of the first answer on this node, `begun_at` the time of the first line.
-    """
+    """Answers and results that are stored together."""
 
     number: int
     first_answer: int
+    """The number of the first answer, among all on this node."""
     answers: BinaryIO
     results: BinaryIO
     begun_at: float | None = None
+    """The time of the first line."""
     answer_count: int = 0
     answers_crc: int = 0
     entries: list[SpooledResult] = field(default_factory=list)

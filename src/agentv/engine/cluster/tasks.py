@@ -65,34 +65,30 @@ class SharedBudget(Struct, frozen=True):
 
 
 class Packed(Struct, frozen=True):
-    """The files of a project under `root` as a tar archive; `has_git` is True for a git repository.
-
-    `home` is the path of its `.agentv` folder under `root`. `repositories` maps each repository that a workspace
-    names to its copy in `home`/REPOSITORIES.
-    """
+    """The files of a project as a tar archive."""
 
     tar: bytes
     root: str
+    """The folder of the files."""
     home: str
+    """The path of the `.agentv` folder under `root`."""
     has_git: bool
+    """True for a git repository."""
     repositories: Mapping[Repository, RepositoryCopy] = field(default_factory=dict)
+    """Each repository that a workspace names, with its copy in `home`/REPOSITORIES."""
 
 
 class RunSpec(Struct, frozen=True):
-    """A run as its nodes read it: from the same files, with the variables of their own environment.
-
-    `paths` are eval files relative to `folder`, the run's working folder on the driver. If the project is sent as
-    `packed`, a node reads them from its copy of that folder.
-    `contents` has a digest for each suite, target, judge and file by name: a node on which one differs takes no rows.
-    With `segments`, a URL or an absolute path, nodes store their rows there. They still send complete results if
-    `needs_whole_rows`, and answers if `shows_answers`, because observers of the driver need them.
-    """
+    """A run as its nodes read it: from the same files, with the variables of their own environment."""
 
     run_id: str
     folder: str
+    """The run's working folder on the driver. With `packed`, a node reads the files in its copy of this folder."""
     paths: tuple[str, ...]
+    """Eval files, relative to `folder`."""
     options: RunOptions
     contents: Mapping[str, str]
+    """A digest for each suite, target, judge and file by name: a node on which one differs takes no rows."""
     prices: Mapping[str, JsonObject] = {}
     """The project's prices of models when the run began."""
     version: str = __version__
@@ -102,8 +98,11 @@ class RunSpec(Struct, frozen=True):
     budget: SharedBudget | None = None
     packed: Packed | None = None
     segments: str | None = None
+    """Where nodes store their rows: a URL or an absolute path."""
     needs_whole_rows: bool = False
+    """True if nodes send complete results even with `segments`, because observers of the driver need them."""
     shows_answers: bool = False
+    """True if nodes send answers even with `segments`, because observers of the driver need them."""
 
 
 class TaskData(Struct, frozen=True):

@@ -46,10 +46,11 @@ def templates_of(suite: SuitePlan) -> list[Path]:
 
 
 class Repository(Struct, frozen=True, order=True):
-    """A repository of the driver's machine as a workspace names it; `git` is a path or a file:// URL."""
+    """A repository of the driver's machine as a workspace names it."""
 
     base_dir: str
     git: str
+    """A path or a file:// URL."""
     ref: str = "HEAD"
 
     @property

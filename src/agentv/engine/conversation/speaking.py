@@ -12,6 +12,10 @@ from agentv.types.records.answer import Answer
 class Speaker(Protocol):
     """Says what comes next: the turns of a file, or those of a script or a simulated user."""
 
+    @property
+    def most_turns(self) -> int:
+        """The largest number of turns that the conversation may have, for the forecast of a run."""
+
     async def next_turn(self, answers: Sequence[Answer]) -> CaseTurn | None:
         """Return the turn that follows these answers, one for each turn before; None if the conversation is over."""
 
@@ -23,6 +27,11 @@ class FixedTurns(Struct, frozen=True):
     """The turns that a case lists, each said whatever was answered before."""
 
     turns: tuple[CaseTurn, ...]
+
+    @property
+    def most_turns(self) -> int:
+        """The number of listed turns."""
+        return len(self.turns)
 
     async def next_turn(self, answers: Sequence[Answer]) -> CaseTurn | None:
         """Return the next listed turn."""

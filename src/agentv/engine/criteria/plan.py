@@ -91,19 +91,18 @@ def where_of(config: EvaluationRunConfig) -> str:
 
 
 class PlannedEvaluator(Struct, frozen=True):
-    """One evaluator: its config, its typed settings, and `given`: the config itself, or an evaluator object.
-
-    `at` is its JSON path in the configuration.
-    """
+    """One evaluator with its config and its typed settings."""
 
     config: EvaluatorConfig
     given: EvaluatorLike
+    """The config itself, or an evaluator object."""
     at: str
+    """The JSON path of the evaluator in the configuration."""
     settings: object = None
 
 
 class CriteriaPlan(Struct, frozen=True, eq=False):
-    """A resolved configuration, with all evaluators and the selected ones. With `problems` it cannot be run."""
+    """A resolved configuration, with all evaluators and the selected ones."""
 
     specs: Specs
     known: KnownTargets
@@ -115,6 +114,7 @@ class CriteriaPlan(Struct, frozen=True, eq=False):
     targets: tuple[TargetConfig, ...]
     """The targets given with the configuration, and its judges, including a default one."""
     problems: tuple[Problem, ...]
+    """If there are any, the configuration cannot be run."""
     warnings: tuple[str, ...] = ()
     where: str = WHERE
     """The name of the configuration for messages."""

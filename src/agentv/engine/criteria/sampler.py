@@ -42,21 +42,23 @@ _SOURCE = "sampler"
 
 
 class SamplerStats(Struct, frozen=True):
-    """The lines of a sampler so far.
-
-    Of the `offered` lines, `sampled` are in the sample. Of these, `judged` have a judgement, `unreadable` could not be
-    read or judged, and `failed` ended with an unexpected error; `dropped` found the queue full or the sampler closed,
-    and `lost` were not judged before the sampler was closed or its thread ended. `pending` ones are not done yet.
-    """
+    """The numbers of lines of a sampler so far."""
 
     offered: int = 0
     sampled: int = 0
+    """The lines in the sample; each of them is counted in one of the fields below."""
     dropped: int = 0
+    """The lines that found the queue full or the sampler closed."""
     judged: int = 0
+    """The lines that have a judgement."""
     unreadable: int = 0
+    """The lines that could not be read or judged."""
     failed: int = 0
+    """The lines that ended with an unexpected error."""
     lost: int = 0
+    """The lines that were not judged before the sampler was closed or its thread ended."""
     pending: int = 0
+    """The lines that are not done yet."""
 
 
 class Sampler:

@@ -53,10 +53,11 @@ class JudgementOutput(Protocol):
 
 
 class AnswerStream(Struct, frozen=True):
-    """The judging of a source's answers, recorded by `recorder`."""
+    """The judging of a source's answers."""
 
     tasks: AnswerTasks
     recorder: StreamRecorder
+    """Records the judging."""
     output: JudgementOutput | None = None
     on_row: Callable[[], None] = lambda: None
     """Called after each row, to show progress."""

@@ -5,6 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeGuard
 
+from agentv.engine.conversation.speaking import speaker_of
 from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
 from agentv.reports.text.amounts import clock_text, count_text, money_text, seconds_text, tokens_text
@@ -242,7 +243,10 @@ def _calls(plan: RunPlan) -> int:
 
 
 def _calls_of(task: CaseTask) -> int:
-    return max(1, len(task.case.turns)) if _is_called(task.case) else 0
+    if not _is_called(task.case):
+        return 0
+    speaker = speaker_of(task.case)
+    return 1 if speaker is None else speaker.most_turns
 
 
 def _is_called(case: EvalCase | BrokenCase) -> TypeGuard[EvalCase]:

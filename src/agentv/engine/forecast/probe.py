@@ -39,17 +39,17 @@ REMEDIES: Mapping[str, str] = {
 
 
 class Probe(Struct, frozen=True):
-    """The result of one probe. `error` is None if the target answered; `remedy` suggests what to do.
-
-    A target with canned answers (mock, replay) is not called: it cannot be unreachable.
-    """
+    """The result of one probe."""
 
     target: str
     provider: str
     took_s: float
     error: str | None = None
+    """None if the target answered."""
     remedy: str = ""
+    """What to do about the error."""
     is_canned: bool = False
+    """True for a target with canned answers (mock, replay), which is not called: it cannot be unreachable."""
 
 
 async def probe_targets(

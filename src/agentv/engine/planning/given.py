@@ -181,12 +181,16 @@ GIVEN_TASK = "given task"
 
 
 class GivenArguments(Struct, frozen=True):
-    """The arguments of `evaluate`: `target` or `task` answers, `judge` judges, `evaluators` replace the suite's."""
+    """The arguments of `evaluate`."""
 
     target: TargetLike | None = None
+    """Answers the cases."""
     task: object | None = None
+    """Answers the cases instead of `target`."""
     judge: JudgeLike | None = None
+    """Judges the answers."""
     evaluators: Sequence[GivenEvaluator] | None = None
+    """They replace those of the suite."""
 
     def __post_init__(self) -> None:
         """Raise ConfigError for contradictory arguments."""

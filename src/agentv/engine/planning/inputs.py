@@ -25,14 +25,12 @@ from agentv.types.run_options import RunOptions, flag_of, parse_variables
 
 
 class SuiteInput(Struct, frozen=True):
-    """A suite with the targets it may name.
-
-    `all_cases` are the cases of its file if `suite` has only some of them, chosen by the tests of a pytest session.
-    """
+    """A suite with the targets it may name."""
 
     suite: EvalSuite
     known: KnownTargets
     all_cases: CaseSource | None = None
+    """The cases of its file if `suite` has only some of them, chosen by the tests of a pytest session."""
 
 
 class Inputs(Struct, frozen=True):
@@ -49,18 +47,16 @@ class Inputs(Struct, frozen=True):
 
 
 class TargetsLoader(Struct):
-    """Finds the targets of a folder of eval files; folders that share a targets file share its targets.
-
-    With `needs_targets` False, for callers that supply the target, a missing targets file is not an error. `secrets`
-    are redacted in the responses of targets; so is the password of the team database, if a variable contains it.
-    """
+    """Finds the targets of a folder of eval files; folders that share a targets file share its targets."""
 
     options: RunOptions
     specs: Specs
     cwd: Path
     env: Mapping[str, str]
     needs_targets: bool = True
+    """False for callers that supply the target: a missing targets file is then not an error."""
     secrets: tuple[str, ...] = ()
+    """Redacted in the responses of targets; so is the password of the team database, if a variable contains it."""
     loaded: dict[tuple[Path | None, frozenset[tuple[str, str]]], KnownTargets] = field(default_factory=dict)
 
     def load_targets(self, folder: Path, names: Sequence[str | None] = (None,)) -> KnownTargets:

@@ -49,26 +49,27 @@ class AnswerWithInput(AnswerToScore, frozen=True, kw_only=True):
 
 
 class CaseTask(Struct, frozen=True, gc=False):
-    """One row of the plan: data only, so that it can be sent to another process.
-
-    `known` has the targets that may be called besides `target`: judges and fallbacks. `generation` counts how often a
-    resume, retry or rescore has made the row again; with `rerun` the new row does not count. With `stored` the target
-    is not called: the stored answer is scored. `trial` is counted from 0, `trials` is the number of trials of the case.
-    `slot`, the row's position in the plan, follows from the other fields; a given answer has its own.
-    """
+    """One row of the plan: data only, so that it can be sent to another process."""
 
     case: EvalCase | BrokenCase
     suite: EvalSuite
     target: ResolvedTarget
     known: KnownTargets
+    """The targets that may be called besides `target`: judges and fallbacks."""
     trial: int = 0
+    """Counted from 0."""
     timeout_s: float | None = None
     only_free: bool = False
     generation: int = 0
+    """How often a resume, retry or rescore has made the row again."""
     rerun: Rerun | None = None
+    """Set if the new row does not count."""
     stored: AnswerToScore | None = None
+    """The stored answer to score; the target is then not called."""
     trials: int = 1
+    """The number of trials of the case."""
     slot: ResultKey = ResultKey("", "", "")
+    """The position in the plan, which follows from the other fields; an `AnswerWithInput` has its own."""
 
     def __post_init__(self) -> None:
         """Set `slot`."""
@@ -96,18 +97,16 @@ class RowCount(Struct):
 
 
 class SuitePlan(Struct, frozen=True, dict=True):
-    """One suite with its targets.
-
-    `default_targets` names those that answer the cases without `targets`; if it is empty, all of them do. `all_cases`
-    are the cases of the whole file, if the suite has only some of them.
-    """
+    """One suite with its targets."""
 
     selection: Selection
     targets: tuple[ResolvedTarget, ...]
     known: KnownTargets
     options: RunOptions
     default_targets: frozenset[str] = frozenset()
+    """The names of the targets that answer the cases without `targets`; if it is empty, all of them do."""
     all_cases: CaseSource | None = None
+    """The cases of the whole file, if the suite has only some of them."""
 
     @cached_property
     def suite(self) -> EvalSuite:
@@ -224,38 +223,40 @@ class SuitePlan(Struct, frozen=True, dict=True):
 
 
 class RunPlan(Struct, frozen=True):
-    """A run before it starts. `gates` None means the default gate; `home` is the `.agentv` folder.
-
-    `paths` are the eval files as given by the user, relative to `folder`, which is None if the files are not known.
-    `store` is the URL of the team database that the run is shared in, `quota` that of the shared quota; neither has a
-    password. `overrides` are evaluators given as objects, by type name. `baseline` holds the scores of the run to
-    compare with, and `baseline_folder` is the folder of that run, None for a file of scores. `git` returns the state of
-    the repository, if it is being read in the background.
-
-    `file_gates` are the gates of the files for all cases together, also where `--gate` replaces them; None means the
-    default gate. `evaluator_files` are the files that evaluators read or run. `mixed` says how the shards differ that a
-    run was merged from.
-    """
+    """A run before it starts."""
 
     suites: tuple[SuitePlan, ...]
     specs: Specs
     options: RunOptions
     gates: tuple[ScopedGate, ...] | None
+    """None means the default gate."""
     home: str
+    """The `.agentv` folder."""
     prices: Mapping[str, JsonObject] = field(default_factory=dict)
     overrides: Mapping[str, Evaluator] = field(default_factory=dict)
+    """Evaluators that are objects of the caller, by type name."""
     judges: tuple[ResolvedTarget, ...] = ()
     warnings: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
+    """The eval files as the user named them, relative to `folder`."""
     folder: str | None = None
+    """None if the eval files are not known."""
     store: str | None = None
+    """The URL, without a password, of the team database that the run is shared in."""
     quota: str | None = None
+    """The URL, without a password, of the shared quota."""
     baseline: "Side | None" = None
+    """The scores of the run to compare with."""
     baseline_folder: str | None = None
+    """The folder of the run to compare with; None for a file of scores."""
     git: Callable[[], GitState] | None = None
+    """Returns the state of the repository, if it is being read in the background."""
     file_gates: tuple[ScopedGate, ...] | None = None
+    """The gates of the files for all cases together, also where `--gate` replaces them; None means the default gate."""
     evaluator_files: tuple[str, ...] = ()
+    """The files that evaluators read or run."""
     mixed: tuple[str, ...] = ()
+    """The differences between the shards that the run was merged from."""
     source: str | None = None
     """The program that made the run, if it was not the command line or `evaluate`: `pytest`."""
     default_workers: int = 1

@@ -116,12 +116,7 @@ def _chat(rendered: Sequence[tuple[Message, str]], guidelines: str) -> tuple[Cha
 
 
 class PreparedCase(Struct, frozen=True, gc=False):
-    """A case prepared for one target.
-
-    Requests with the same `answer_key` may share an answer. `single_form` is True if the evaluator comes from the older
-    form, `evaluator:`, or is the default judge. It is False for cases with turns. `is_workspace_missing` is True for a
-    stored answer whose workspace was not kept.
-    """
+    """A case prepared for one target."""
 
     task: CaseTask
     case: EvalCase
@@ -129,11 +124,16 @@ class PreparedCase(Struct, frozen=True, gc=False):
     request: ProviderRequest
     keys: CaseKeys
     answer_key: str
+    """Requests with the same key may share an answer."""
     tags: tuple[str, ...]
     criteria: tuple[EvaluationCriteria, ...]
     evaluators: tuple[EvaluatorLike, ...]
     single_form: bool
+    """True if the evaluator comes from the older form, `evaluator:`, or is the default judge; False for cases with
+    turns.
+    """
     is_workspace_missing: bool = False
+    """True for a stored answer whose workspace was not kept."""
 
 
 def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_paths_only: bool) -> PreparedCase:

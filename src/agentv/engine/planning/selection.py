@@ -19,10 +19,12 @@ _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
 
 
 class Shard(Struct, frozen=True):
-    """Shard `number` (from 1) of `count` shards of about the same size."""
+    """One of several shards of about the same size."""
 
     number: int
+    """Counted from 1."""
     count: int
+    """The number of shards."""
 
     def includes(self, suite: str, case_id: str) -> bool:
         """Return True if a case of a suite (given by its path) belongs to this shard."""
@@ -45,17 +47,16 @@ MAX_WORDS = 200
 
 
 class Selection(Struct, frozen=True):
-    """The selected cases of one suite. `positions` are their places in the source, in order; None selects all.
-
-    With a `shard`, the cases are filtered while the source is read. `of_all_shards` is the selection of all shards
-    together, where the cases of this one were chosen before the run.
-    """
+    """The selected cases of one suite."""
 
     suite: EvalSuite
     positions: Sequence[int] | None
+    """The places of the cases in the source, in order; None selects all."""
     count: int | None
     shard: Shard | None = None
+    """Filters the cases while the source is read."""
     of_all_shards: "Selection | None" = None
+    """The selection of all shards together, if the cases of this one were chosen before the run."""
 
     def __iter__(self) -> Iterator[EvalCase | BrokenCase]:
         """Open the suite's source and yield the chosen cases in file order."""

@@ -51,28 +51,30 @@ class Findings(Struct):
 
 
 class SuiteCheck(Struct):
-    """The check of one suite; problems are added to `findings`. `home` is the `.agentv` folder with the stored runs.
-
-    `judges` are the targets that the suite calls as judges, by id. `evaluator_names`, `tags` and `most_trials` are
-    collected from the cases, for gates that name them; `evaluator_names` has the name of each turn's result, but not
-    the names of the turn's evaluators. `is_complete` is False if names may be missing: of a line that cannot be read,
-    or of the rest of a long stream. `paid` are the names of evaluators that may cost money, `files` the files that
-    evaluators read or run. The sources of workspaces are checked only if `checks_sources` is True.
-    """
+    """The check of one suite. Names and numbers that gates may refer to are collected from its cases."""
 
     plan: SuitePlan
     specs: Specs
     findings: Findings
+    """The problems of the suite are added to it."""
     overrides: Mapping[str, Evaluator]
     home: str = "."
+    """The `.agentv` folder with the stored runs."""
     checks_sources: bool = True
+    """True if the sources of workspaces are checked."""
     judges: dict[int, ResolvedTarget] = field(default_factory=dict)
+    """The targets that the suite calls as judges, by id."""
     evaluator_names: set[str] = field(default_factory=set)
+    """Has the name of each turn's result, but not the names of the turn's evaluators."""
     tags: set[str] = field(default_factory=set)
     files: set[str] = field(default_factory=set)
+    """The files that evaluators read or run."""
     paid: set[str] = field(default_factory=set)
+    """The names of evaluators that may cost money."""
     most_trials: int = 1
+    """The highest number of trials of a case."""
     is_complete: bool = False
+    """False if names may be missing: of a line that cannot be read, or of the rest of a long stream."""
 
     def run(self) -> None:
         """Run all checks."""

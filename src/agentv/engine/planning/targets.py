@@ -114,22 +114,22 @@ LOCAL_EMBEDDINGS = "local"
 
 
 class KnownTargets(Struct, frozen=True):
-    """The targets of one targets file (or of one call of `evaluate`), resolved on first use.
-
-    `judge` names the judge of every target's answers, and overrides `judge_target`. `secrets` are redacted in the
-    responses of all targets: those of the environment and, by `with_targets`, those of every target, used or not. The
-    variables `public_env` are not secret. `parsed` has the problems of the file's targets; a run stops only for
-    problems of targets that it uses.
-    """
+    """The targets of one targets file (or of one call of `evaluate`), resolved on first use."""
 
     configs: Mapping[str, TargetConfig]
     env: Mapping[str, str]
     specs: Specs
     options: RunOptions = field(default_factory=RunOptions)
     judge: str | None = None
+    """The name of the judge of every target's answers; it overrides `judge_target`."""
     secrets: tuple[str, ...] = ()
+    """Redacted in the responses of all targets: the secrets of the environment and, by `with_targets`, those of every
+    target, used or not.
+    """
     public_env: tuple[str, ...] = ()
+    """The variables that are not secret."""
     parsed: ParsedTargets = ParsedTargets((), ())
+    """Has the problems of the file's targets; a run stops only for problems of targets that it uses."""
     resolved: dict[str, ResolvedTarget] = field(default_factory=dict)
 
     def get(self, name: str) -> ResolvedTarget:

@@ -65,14 +65,14 @@ QUOTA_KEY = "quota"
 
 
 class NamedQuota(Struct, frozen=True):
-    """The URL of a shared quota, None for no sharing. `is_required` is False for the default, the store's own quota.
-
-    `recorded` is the quota's record for the run.json of a new run, as `recorded_name` returns it.
-    """
+    """A shared quota."""
 
     url: StoreUrl | None
+    """None for no sharing."""
     is_required: bool = True
+    """False for the default, the store's own quota."""
     recorded: str | None = None
+    """The quota's record for the run.json of a new run, as `recorded_name` returns it."""
 
 
 def named_quota(option: str | None, store: StoreUrl | None) -> NamedQuota:

@@ -63,11 +63,18 @@ def load_specs(plugins: Iterable[str] = (), *, base_dir: str = ".") -> Specs:
     for one of `plugins` that cannot be imported, or that uses the name of another or of a built-in plug-in.
     """
     from agentv.evaluators import EVALUATORS  # noqa: PLC0415 - keeps the start-up fast
+    from agentv.importers import IMPORTERS  # noqa: PLC0415
     from agentv.providers import PROVIDERS  # noqa: PLC0415
     from agentv.reports import REPORTS  # noqa: PLC0415
     from agentv.storage import STORES  # noqa: PLC0415
 
-    specs = Specs(PROVIDERS.copy(), EVALUATORS.copy(), REPORTS.copy(), STORES.copy())
+    specs = Specs(
+        providers=PROVIDERS.copy(),
+        evaluators=EVALUATORS.copy(),
+        importers=IMPORTERS,
+        reports=REPORTS.copy(),
+        stores=STORES.copy(),
+    )
     for plugin in plugins:
         for value in vars(load_module(plugin, base_dir)).values():
             mark = getattr(value, MARK, None)

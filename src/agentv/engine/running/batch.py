@@ -35,14 +35,14 @@ AnsweredCase: TypeAlias = tuple[OpenCase, Answer]
 
 
 class Batching(Struct, frozen=True):
-    """The batch calls of one target. `split` splits tasks into batches; `call` sends a batch and saves its answers.
-
-    `has_fallback` is False if the target cannot be called case by case.
-    """
+    """The batch calls of one target."""
 
     call: "Callable[[Sequence[PreparedCase], SaveAnswers], Awaitable[None]]"
+    """Sends a batch and saves its answers."""
     split: Callable[[Iterable[CaseTask]], Iterator[list[CaseTask]]]
+    """Splits tasks into batches."""
     has_fallback: bool = True
+    """False if the target cannot be called case by case."""
 
 
 def sends_batches(target: ResolvedTarget) -> bool:

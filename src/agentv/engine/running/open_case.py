@@ -276,11 +276,12 @@ class OpenCase(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True):
-    """The conversation of an open case. `judged` are the turns that were judged while it was held."""
+    """The conversation of an open case."""
 
     opened: OpenCase
     speaker: Speaker
     judged: JudgedTurns = field(default_factory=dict)
+    """The turns that were judged while the conversation was held."""
 
     async def hold(self, before_repeat: BeforeRepeat) -> Answer:
         """Hold the conversation and return its answers as one. Only a repeat of the first turn resets the workspace.

@@ -22,29 +22,31 @@ REPORTED = "reported"
 
 
 class RecordedReport(Struct, frozen=True):
-    """The report that a run's last writer recorded. Its verdict is only compared with the one computed from the rows.
-
-    `gates` are the gates that the writer checked, None for the default gate. Events of older versions do not record the
-    suites of gates: `gates` is then `()`, and `has_gates` is False. `counts` has the rows by state; it is None if the
-    writer did not see every row of the run, and in events of older versions. `ended` has the fields of the event that
-    ended the run, None if the writer was killed before it. `is_judge_stop` is True if a judge that kept failing ended
-    the run. `listed_cases` has the cases of each gate that fell against the baseline. `planned_in_all_shards` is the
-    number of planned rows of all shards of the run together, None if it is not known.
-    """
+    """The report that a run's last writer recorded."""
 
     verdict: RunVerdict
+    """Only compared with the verdict that is computed from the rows."""
     planned: int | None
     notes: tuple[str, ...]
     duration_s: float
     baseline: BaselineSummary | None = None
     reason: str | None = None
     gates: tuple[ScopedGate, ...] | None = ()
+    """The gates that the writer checked; None for the default gate. Empty in events of older versions, which do not
+    record the suites of gates.
+    """
     has_gates: bool = False
+    """False in events of older versions."""
     counts: Mapping[str, int] | None = None
+    """The rows by state; None if the writer did not see every row of the run, and in events of older versions."""
     ended: JsonObject | None = None
+    """The fields of the event that ended the run; None if the writer was killed before it."""
     is_judge_stop: bool = False
+    """True if a judge that kept failing ended the run."""
     listed_cases: tuple[ListedCases, ...] = ()
+    """For each gate, the cases that fell against the baseline."""
     planned_in_all_shards: int | None = None
+    """The number of planned rows of all shards of the run together; None if it is not known."""
 
 
 def reported_fields(

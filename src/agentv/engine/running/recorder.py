@@ -91,9 +91,10 @@ def judge_outcomes(results: Iterable[EvaluatorResult]) -> list[tuple[str, Failur
 
 
 class JudgeFailures(Struct):
-    """Counts, for each judge of a run, how often it failed in a row. `limit` failures in a row end the run."""
+    """Counts, for each judge of a run, how often it failed in a row."""
 
     limit: int
+    """This many failures in a row end the run."""
     in_a_row: dict[str, int] = field(default_factory=dict)
 
     def count(self, results: Iterable[EvaluatorResult]) -> "JudgeStop | None":
@@ -120,20 +121,20 @@ class JudgeStop(Struct, frozen=True):
 
 
 class StopSignal(Struct):
-    """A request to end a run early. Draining finishes the rows in flight; an interrupt cancels them.
-
-    `state` is the state in which the run will end, "finished" unless something stops it. `give_up` cancels the rows in
-    flight, `on_drain` is called when draining begins. `needs` is the option that a resume requires. `is_judge_stop` is
-    True if a judge that kept failing ended the run.
-    """
+    """A request to end a run early. Draining finishes the rows in flight; an interrupt cancels them."""
 
     state: RunState = "finished"
+    """The state in which the run will end: "finished" unless something stops it."""
     reason: str | None = None
     signal_number: int = INTERRUPT_SIGNAL
     give_up: Callable[[], object] = lambda: None
+    """Cancels the rows in flight."""
     needs: str = ""
+    """The option that a resume requires."""
     on_drain: Callable[[], object] = lambda: None
+    """Called when draining begins."""
     is_judge_stop: bool = False
+    """True if a judge that kept failing ended the run."""
 
     def drain(self, reason: str, *, needs: str = "", state: RunState = "stopped") -> None:
         """Start no new rows."""
@@ -175,14 +176,7 @@ class EventDispatcher(dict[type[RunEvent], list[Observer]]):
 
 
 class RunRecorder(Struct):
-    """The owner of a run's store, observers and counts. `invalid_rows` counts the lines that could not be read.
-
-    `listed_cases` are set by `report`: the cases that count against each gate. `planned` is the number of rows,
-    `planned_in_all_shards` that of all shards of the run together. Those of a stream are known, from `row_count`, when
-    the tasks of all targets were made. `lost_files` says what is missing of the store at the end, and `changed_files`
-    which of the `watched_files` of evaluators were changed meanwhile. `is_merged` is True if the run was merged from
-    shards.
-    """
+    """The owner of a run's store, observers and counts."""
 
     plan: RunPlan
     store: ResultStore
@@ -190,19 +184,27 @@ class RunRecorder(Struct):
     stop: StopSignal
     summary: Summary = field(default_factory=Summary)
     invalid_rows: int = 0
+    """The number of lines that could not be read."""
     not_passed: int = 0
     notes: dict[str, None] = field(default_factory=dict)
     has_trials: bool = False
     comparison: "BaselineComparison | None" = None
     confirmations: "Confirmations | None" = None
     listed_cases: tuple[ListedCases, ...] = ()
+    """The cases that count against each gate; set by `report`."""
     _failing: FailingCases = field(default_factory=lambda: FailingCases(()))
     planned: int | None = None
+    """The number of rows. That of a stream is known, from `row_count`, once the tasks of all targets are made."""
     planned_in_all_shards: int | None = None
+    """The number of rows of all shards of the run together; for a stream, known when `planned` is."""
     lost_files: str | None = None
+    """What is missing from the store at the end."""
     watched_files: WatchedFiles = field(default_factory=WatchedFiles)
+    """The files of evaluators."""
     changed_files: str | None = None
+    """The `watched_files` that were changed during the run."""
     is_merged: bool = False
+    """True if the run was merged from shards."""
     row_count: RowCount = field(default_factory=RowCount)
     _counted_targets: int = 0
     _dispatcher: EventDispatcher = field(default_factory=EventDispatcher)

@@ -26,15 +26,13 @@ DEFAULT_EVALUATOR_TIMEOUT_S = 60.0
 
 
 class SuiteTools(Struct, frozen=True):
-    """The tools of one suite's evaluators: judges and embedders by name, stored answers, and other evaluators.
-
-    With `only_free`, evaluators that cost money are skipped.
-    """
+    """The tools of one suite's evaluators: judges and embedders by name, stored answers, and other evaluators."""
 
     runtime: Runtime
     known: KnownTargets
     timeout_s: float = DEFAULT_EVALUATOR_TIMEOUT_S
     only_free: bool = False
+    """True if evaluators that cost money are skipped."""
 
     @property
     def shared(self) -> SharedParts:

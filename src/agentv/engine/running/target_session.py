@@ -20,16 +20,15 @@ from agentv.types.scales import EvaluationCriteria
 
 
 class Scoring(Struct, frozen=True):
-    """All that scoring needs besides the answer; the same for all cases with the same evaluators and criteria.
-
-    `stored_form` are the evaluators as a run stores them, `setup_digests` their digests by name (Fingerprints).
-    """
+    """All that scoring needs besides the answer; the same for all cases with the same evaluators and criteria."""
 
     evaluators: tuple[EvaluatorLike, ...]
     criteria: tuple[EvaluationCriteria, ...]
     stored_form: StoredEvaluators
+    """The evaluators as a run stores them."""
     prepared_evaluators: tuple[PreparedEvaluator, ...]
     setup_digests: Mapping[str, str]
+    """The digests of the evaluators by name (Fingerprints)."""
 
 
 class Session:

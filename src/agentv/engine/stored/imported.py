@@ -8,12 +8,14 @@ from agentv.types.json_value import JsonObject
 
 
 class ImportedLog(Struct, frozen=True):
-    """The log that a run was converted from; `status` and `failure` are as recorded in the log."""
+    """The log that a run was converted from."""
 
     program: str
     file: str
     status: str
+    """As recorded in the log."""
     failure: str | None = None
+    """As recorded in the log."""
 
     @property
     def note(self) -> str:

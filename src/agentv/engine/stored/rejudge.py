@@ -28,15 +28,17 @@ from agentv.types.records.result import CaseResult
 
 
 class RejudgePlan(ResumePlan):
-    """A plan to judge the stored answers of the `chosen` result keys `repeats` times each.
+    """A plan to judge stored answers several times each.
 
-    The trial of a resulting row is `trial * repeats + repeat`. `found` collects the chosen keys whose answer is judged.
     Answers whose case or target was edited since are skipped.
     """
 
     chosen: frozenset[ResultKey] = frozenset()
+    """The result keys of the answers to judge."""
     repeats: int = 1
+    """How often each answer is judged. The trial of a resulting row is `trial * repeats + repeat`."""
     found: set[ResultKey] = field(default_factory=set)
+    """Collects the chosen keys whose answer is judged."""
 
     def remaining_tasks(
         self, tasks: Iterator[CaseTask], runner: CaseRunner, recorder: RunRecorder
@@ -69,14 +71,12 @@ def make_rejudge_plan(plan: RunPlan, run: StoredRun, chosen: Collection[ResultKe
 
 
 class _CasesWithNamedEvaluators(Struct, frozen=True):
-    """The cases of a suite with only the evaluators in `names`; the name of a turn selects all its evaluators.
-
-    A case that has none of them keeps all its evaluators.
-    """
+    """The cases of a suite with only some of their evaluators; a case that has none of these keeps all its own."""
 
     cases: CaseSource
     suite: EvalSuite
     names: frozenset[str]
+    """The names of the evaluators; the name of a turn selects all its evaluators."""
 
     @property
     def count(self) -> int | None:
@@ -150,14 +150,14 @@ def results_by_evaluator(
 
 
 class JudgeSetups(Struct, frozen=True):
-    """The setups with which an evaluator judged rows of a stored run, as digests, if the files still describe them.
-
-    `unmatched_rows` counts the rows that were judged with a setup that the files no longer describe: a file was edited
-    since, or the case or its evaluator was removed.
-    """
+    """The setups with which an evaluator judged rows of a stored run."""
 
     setups: tuple[str, ...]
+    """The setups as digests, if the files still describe them."""
     unmatched_rows: int
+    """The number of rows that were judged with a setup that the files no longer describe: a file was edited since, or
+    the case or its evaluator was removed.
+    """
 
 
 def find_setups(plan: RunPlan, rows: Iterable[CaseResult], evaluator: str, *, clock: Clock) -> JudgeSetups:

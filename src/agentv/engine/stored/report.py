@@ -44,17 +44,17 @@ _NOT_RECORDED = "an older agentv did not record why"
 
 
 class StoredCounts(Struct):
-    """The counts of a stored run's results. `has_trials` is True if several rows may have the same case.
-
-    `failing` are the cases that count against the gates, `fallen` those that fell against the baseline. `invalid_rows`
-    counts the lines of a dataset that could not be read.
-    """
+    """The counts of a stored run's results."""
 
     summary: Summary
     has_trials: bool
+    """True if several rows may have the same case."""
     failing: FailingCases
+    """The cases that count against the gates."""
     fallen: WorstRows
+    """The cases that fell against the baseline."""
     invalid_rows: int = 0
+    """The number of lines of a dataset that could not be read."""
 
     def add(self, row: CaseResult) -> None:
         """Count a row."""
@@ -72,13 +72,11 @@ class StoredCounts(Struct):
 
 
 class VerdictBasis(Struct, frozen=True):
-    """All that decides the verdict of a stored run, except its rows.
-
-    `planned` is the number of rows. `has_given_answers` is True if the answers were given, and no target was called.
-    """
+    """All that decides the verdict of a stored run, except its rows."""
 
     state: RunState
     planned: int | None
+    """The number of rows."""
     gates: Sequence[ScopedGate] | None
     max_errors: int
     recorded: RecordedReport | None = None
@@ -87,6 +85,7 @@ class VerdictBasis(Struct, frozen=True):
     reason: str | None = None
     """Why the run did not finish, if its plan records it."""
     has_given_answers: bool = False
+    """True if the answers existed before the run, which called no target."""
     mixed: tuple[str, ...] = ()
     """The differences between the shards that the run was merged from."""
     is_merged: bool = False
@@ -197,15 +196,16 @@ class VerdictBasis(Struct, frozen=True):
 
 
 class VerdictDifference(Struct, frozen=True):
-    """The verdict that the rows give, the different verdict that was recorded, and the numbers that differ.
-
-    `only_lacks_rows` is True if rows are missing, and no state has more rows than recorded.
-    """
+    """A verdict that was recorded, and the different verdict that the rows give."""
 
     found: RunVerdict
+    """The verdict that the rows give."""
     recorded: RunVerdict
+    """The verdict that was recorded."""
     numbers: tuple[str, ...]
+    """The numbers that differ."""
     only_lacks_rows: bool
+    """True if rows are missing, and no state has more rows than recorded."""
 
     @property
     def sentence(self) -> str:

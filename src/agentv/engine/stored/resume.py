@@ -85,38 +85,42 @@ Purpose: TypeAlias = Literal["resume", "retry", "rescore", "report"]
 
 
 class ResumePlan(Struct):
-    """What remains of a stored run, with counts of the work done on it.
-
-    `should_rerun` chooses the rows that a retry repeats; the result lines from number `first_retried_line` on, from 0,
-    were written by this retry before it was interrupted. The targets `targets_called_again` are called again for all
-    cases. `rerun` marks the answers to questions that have one. `target_keys` has all keys of each target in this run,
-    by its name. `retired` are the result keys that an earlier resume no longer found in the plan, `gone_suites` the
-    suites that the run has and the plan lacks. `is_merged` is True for a run that was merged from shards, `planned` is
-    the number of results that it must have, and `may_repeat_cases` is True if one of its cases may have several.
-    `spent` is the cost so far. `rejudges` is True for a resume or rescore of work that a failing judge stopped: the
-    answers that the judge failed to judge are judged again. `finish` sets `has_every_row`: False if the run has rows
-    that the plan lacks and that are not retired.
-    """
+    """What remains of a stored run, with counts of the work done on it."""
 
     rows: StoredRows
     purpose: Purpose = "resume"
     should_rerun: Callable[[CaseResult], bool] = lambda _row: False
+    """Chooses the rows that a retry repeats."""
     first_retried_line: int | None = None
+    """The result lines from this number on, from 0, were written by this retry before it was interrupted."""
     targets_called_again: frozenset[str] = frozenset()
+    """The targets that are called again for all cases."""
     rerun: Rerun = "fresh"
+    """Marks new answers to questions that have an answer already."""
     target_keys: Mapping[str, frozenset[str]] = {}
+    """All keys of each target in this run, by its name."""
     retired: frozenset[ResultKey] = frozenset()
+    """The result keys that an earlier resume no longer found in the plan."""
     gone_suites: tuple[str, ...] = ()
+    """The suites that the run has and the plan lacks."""
     planned: int | None = None
+    """The number of results that the run must have."""
     is_merged: bool = False
+    """True for a run that was merged from shards."""
     may_repeat_cases: bool = False
+    """True if a case of the run may have several results."""
     spent: Spent | None = None
+    """The cost so far."""
     rejudges: bool = False
+    """True for a resume or rescore of work that a failing judge stopped: the answers that the judge failed to judge are
+    judged again.
+    """
     unchanged: int = 0
     rescored: int = 0
     called: int = 0
     rerun_count: int = 0
     has_every_row: bool = False
+    """Set by `finish`: False if the run has rows that the plan lacks and that are not retired."""
 
     @property
     def calls_targets(self) -> bool:
@@ -415,17 +419,17 @@ GENERATION_STARTED = "generation_started"
 
 
 class RequestedGeneration(Struct, frozen=True):
-    """The request to repeat rows of a run (a retry or a rescore), as stored in the run's events.
-
-    `only` (`errors`, `failed`, `cases`) and `globs` choose the rows of a retry; `evaluators` is the file of a rescore,
-    relative to the parent of the `.agentv` folder. `rows` is the number of result lines before a retry.
-    """
+    """The request to repeat rows of a run (a retry or a rescore), as stored in the run's events."""
 
     purpose: str
     only: str = "errors"
+    """Chooses the rows of a retry: `errors`, `failed` or `cases`."""
     globs: tuple[str, ...] = ()
+    """Globs of the ids of the cases to retry, if `only` is `cases`."""
     evaluators: str | None = None
+    """The file of a rescore, relative to the parent of the `.agentv` folder."""
     rows: int = 0
+    """The number of result lines before a retry."""
 
     def to_event(self) -> JsonObject:
         """Return the fields of the event `generation_started`."""

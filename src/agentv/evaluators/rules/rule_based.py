@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agentv.evaluators.rules.base import Check, judged_text, reasoning_of
 from agentv.evaluators.rules.json import JsonSettings, json_check
+from agentv.evaluators.rules.numeric import NumericSettings, numeric_check
 from agentv.evaluators.rules.regex import RegexSettings, regex_check
 from agentv.evaluators.rules.text import (
     ContainsSettings,
@@ -16,7 +17,6 @@ from agentv.evaluators.rules.text import (
     IncludesSettings,
     KeywordCountSettings,
     LengthSettings,
-    NumericSettings,
     OneOfSettings,
     contains_check,
     ends_with_check,
@@ -24,7 +24,6 @@ from agentv.evaluators.rules.text import (
     includes_check,
     keyword_count_check,
     length_check,
-    numeric_check,
     one_of_check,
     starts_with_check,
 )
@@ -145,7 +144,7 @@ class EndsWithRule(_RuleBase, EdgeSettings, frozen=True, kw_only=True):
 
 
 class NumericRule(_RuleBase, NumericSettings, frozen=True, kw_only=True):
-    """The last number in the text equals `value` within a tolerance; if `value` is a list, any of its numbers."""
+    """A number in the text, by default the last, equals `value` within a tolerance, or one of a list of values."""
 
     type: Literal["numeric"] = "numeric"
     criterion: Criterion = None

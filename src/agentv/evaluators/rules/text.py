@@ -1,32 +1,32 @@
-"""Rules on a text: contains, equals, one_of, starts_with, ends_with and the like; `numeric` and `length`.
+"""Rules on a text: contains, equals, one_of, starts_with, ends_with and the like; `length`.
 
 Expected texts are literal, not patterns. `equals`, `one_of`, `starts_with` and `ends_with` ignore white space around
 the judged text and around the expected texts.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
-from math import isfinite
+from collections.abc import Iterable, Mapping
 from operator import contains
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
 from agentv.evaluators.rules.base import Check, Finding, RuleEvaluator, quoted
-from agentv.scoring.text.forms import TextForm
+from agentv.evaluators.rules.comparison import (
+    CASE_HELP,
+    AtLocation,
+    Comparison,
+    Ignore,
+    check_remains,
+    comparison_at,
+    comparison_of,
+)
+from agentv.scoring.text.locations import Location
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import EvaluatorTools
 
 Unit: TypeAlias = Literal["characters", "words", "tokens"]
-
-# Includes every comma between digits; `_THOUSANDS` decides later whether they separate thousands. One pattern for both
-# would backtrack at every comma, which takes minutes for a megabyte of commas.
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:,\d+)*(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d{1,4})?", re.ASCII)
-_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?![\d,])", re.ASCII)
-_UNLIMITED = Context(Emax=MAX_EMAX, Emin=MIN_EMIN)
-"""Decimal arithmetic for numbers of any size: an answer may contain a number with a million digits."""
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -46,23 +46,6 @@ def check_range(least: int | None, most: int | None, what: str, names: tuple[str
         raise ValueError(f"`{low}` {least} is larger than `{high}` {most}")
 
 
-class NumericSettings(Struct, frozen=True):
-    """Settings of `numeric`."""
-
-    value: Annotated[
-        float | tuple[float, ...], Meta(description="the expected number, or a list of them; one must match")
-    ]
-    tolerance: Annotated[float, Meta(description="the allowed absolute difference")] = 0.0
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a value or tolerance that is not finite, or a negative tolerance."""
-        values = self.value if isinstance(self.value, tuple) else (self.value,)
-        if not values or not all(map(isfinite, values)):
-            raise ValueError("`value` must be a finite number, or a list of them")
-        if not (isfinite(self.tolerance) and self.tolerance >= 0):
-            raise ValueError("`tolerance` must be a finite number of at least 0")
-
-
 class LengthSettings(Struct, frozen=True):
     """Settings of `length`."""
 
@@ -77,53 +60,9 @@ class LengthSettings(Struct, frozen=True):
         check_range(self.min, self.max, "length")
 
 
-def make_numeric(config: EvaluatorConfig, settings: NumericSettings, _tools: EvaluatorTools) -> RuleEvaluator:
-    """Return a `numeric` evaluator."""
-    return RuleEvaluator("numeric", numeric_check(settings), source=config.source)
-
-
 def make_length(config: EvaluatorConfig, settings: LengthSettings, _tools: EvaluatorTools) -> RuleEvaluator:
     """Return a `length` evaluator."""
     return RuleEvaluator("length", length_check(settings), source=config.source)
-
-
-def numeric_check(settings: NumericSettings) -> Check:
-    """Return a check of the last number in a text, in decimal arithmetic; commas may separate thousands."""
-    values = settings.value if isinstance(settings.value, tuple) else (settings.value,)
-    expected_values = [Decimal(repr(value)) for value in values]
-    tolerance = Decimal(repr(settings.tolerance))
-    expected = " or ".join(f"{value:.15g}" for value in values)
-    if settings.tolerance:
-        expected += f" ± {settings.tolerance:.15g}"
-
-    def check(text: str) -> Finding:
-        number = last_number(text)
-        if number is None:
-            return Finding(passed=False, misses=(f"expected {expected}, found no number in {quoted(text)}",))
-        if any(_UNLIMITED.subtract(number, each).copy_abs() <= tolerance for each in expected_values):
-            return Finding(passed=True, hits=(f"is {_shown(number)}",))
-        return Finding(passed=False, misses=(f"expected {expected}, got {_shown(number)}",))
-
-    return check
-
-
-def last_number(text: str) -> Decimal | None:
-    """Return the last number in a text, or None. `1,234.5`, `-3` and `1e3` are numbers, `v2` contains none.
-
-    Commas separate thousands only if three digits follow each: `1,2,3` ends with 3.
-    """
-    last = None
-    for last in _NUMBER.finditer(text.replace("\N{MINUS SIGN}", "-")):  # noqa: B007 - only the last match is used
-        pass
-    if last is None:
-        return None
-    written = last[0]
-    return Decimal(written.replace(",", "") if _THOUSANDS.match(written) else written.rpartition(",")[2])
-
-
-def _shown(number: Decimal) -> str:
-    text = str(number)
-    return text if len(text) <= 40 else f"{number:.10g}"  # noqa: PLR2004 - fits on a line
 
 
 def length_check(settings: LengthSettings) -> Check:
@@ -154,24 +93,26 @@ def count_units(text: str, unit: Unit) -> int:
 
 Scalar: TypeAlias = str | bool | int | float
 Expect: TypeAlias = Literal["any", "all"]
-TextPredicate: TypeAlias = Callable[[str, str], bool]
-"""A function of the judged text and an expected text, such as `contains`."""
-
-
-_CASE_HELP = "treat `Yes` and `yes` as different"
+_WHOLE_WORDS = {"instead": {"location": "`equals` has `location`, which searches for whole words"}}
+_EXPECT_HELP = "with a list: `any` of them must match, or `all`"
 
 
 class ContainsSettings(Struct, frozen=True):
     """Settings of `contains`."""
 
-    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="the text to search for, or a list of texts")]
-    expect: Annotated[Expect, Meta(description="with a list: `any` of them must match, or `all`")] = "any"
-    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
+    value: Annotated[
+        Scalar | tuple[Scalar, ...],
+        Meta(description="the text to search for, or a list of texts", extra=_WHOLE_WORDS),
+    ]
+    expect: Annotated[Expect, Meta(description=_EXPECT_HELP)] = "any"
+    case_sensitive: Annotated[bool, Meta(description=CASE_HELP)] = True
+    ignore: Ignore = ()
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an empty text, which every answer contains."""
+        """Raise ValueError for an empty text, or one of which nothing is left; every answer contains it."""
         if not texts_of(self.value) or "" in texts_of(self.value):
             raise ValueError("`value` must not be empty: every text contains the empty text")
+        check_remains("value", texts_of(self.value), self)
 
 
 class EdgeSettings(Struct, frozen=True):
@@ -180,33 +121,51 @@ class EdgeSettings(Struct, frozen=True):
     value: Annotated[
         Scalar | tuple[Scalar, ...], Meta(description="the expected start or end of the text, or a list of them")
     ]
-    expect: Annotated[Expect, Meta(description="with a list: `any` of them must match, or `all`")] = "any"
-    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
+    expect: Annotated[Expect, Meta(description=_EXPECT_HELP)] = "any"
+    case_sensitive: Annotated[bool, Meta(description=CASE_HELP)] = True
+    ignore: Ignore = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for a blank text, which every answer starts and ends with."""
         if not texts_of(self.value) or not all(text.strip() for text in texts_of(self.value)):
             raise ValueError("`value` must not be empty or blank: every text starts and ends with the empty text")
+        check_remains("value", texts_of(self.value), self)
 
 
 class EqualsSettings(Struct, frozen=True):
     """Settings of `equals`."""
 
     value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="the expected text, or a list of texts")]
-    expect: Annotated[Expect, Meta(description="with a list: `any` of them must match, or `all`")] = "any"
-    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
+    expect: Annotated[Expect, Meta(description=_EXPECT_HELP)] = "any"
+    case_sensitive: Annotated[bool, Meta(description=CASE_HELP)] = True
+    ignore: Ignore = ()
+    location: AtLocation = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a text of which nothing is left to compare."""
+        _check_equality("value", texts_of(self.value), self)
 
 
 class OneOfSettings(Struct, frozen=True):
     """Settings of `one_of`."""
 
     values: Annotated[tuple[Scalar, ...], Meta(description="the allowed texts")]
-    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = True
+    case_sensitive: Annotated[bool, Meta(description=CASE_HELP)] = True
+    ignore: Ignore = ()
+    location: AtLocation = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an empty list, which nothing can match."""
+        """Raise ValueError for an empty list, which nothing can match, or a text of which nothing is left."""
         if not self.values:
             raise ValueError("`values` must have at least one text")
+        _check_equality("values", texts_of(self.values), self)
+
+
+def _check_equality(name: str, texts: tuple[str, ...], settings: EqualsSettings | OneOfSettings) -> None:
+    """Raise ValueError for an expected text that is empty where it must not be; a blank text equals a blank answer."""
+    if settings.location and not all(map(str.strip, texts)):
+        raise ValueError(f"`{name}` must not be empty with `location`: the empty text is everywhere")
+    check_remains(name, [text for text in texts if text.strip()], settings)
 
 
 def texts_of(value: Scalar | tuple[Scalar, ...]) -> tuple[str, ...]:
@@ -242,37 +201,61 @@ def make_one_of(config: EvaluatorConfig, settings: OneOfSettings, _tools: Evalua
 
 def contains_check(settings: ContainsSettings) -> Check:
     """Return a check that a text contains the expected texts."""
-    return _expected_texts_check(settings, contains, ("contains", "expected"))
+    return _expected_texts_check(settings, comparison_of(settings, contains), ("contains", "expected"))
 
 
 def starts_with_check(settings: EdgeSettings) -> Check:
     """Return a check that a text starts with the expected texts."""
-    return _expected_texts_check(settings, _starts_with, ("starts with", "expected it to start with"))
+    comparison = comparison_of(settings, _starts_with)
+    return _expected_texts_check(settings, comparison, ("starts with", "expected it to start with"))
 
 
 def ends_with_check(settings: EdgeSettings) -> Check:
     """Return a check that a text ends with the expected texts."""
-    return _expected_texts_check(settings, _ends_with, ("ends with", "expected it to end with"))
+    comparison = comparison_of(settings, _ends_with)
+    return _expected_texts_check(settings, comparison, ("ends with", "expected it to end with"))
+
+
+_OPENINGS_AT: Mapping[Location | None, tuple[str, str]] = {
+    None: ("equals", "expected"),
+    "start": ("starts with the words", "expected it to start with the words"),
+    "end": ("ends with the words", "expected it to end with the words"),
+    "any": ("has the words", "expected the words"),
+}
 
 
 def equals_check(settings: EqualsSettings) -> Check:
-    """Return a check that a text equals an expected text."""
-    return _expected_texts_check(settings, _is_same, ("equals", "expected"))
+    """Return a check that a text equals an expected text or, with a location, has it there."""
+    return _expected_texts_check(settings, _equality(settings), _OPENINGS_AT[settings.location])
 
 
 def one_of_check(settings: OneOfSettings) -> Check:
-    """Return a check that a text is one of the allowed texts."""
-    normalize = literal_form(case_sensitive=settings.case_sensitive)
-    allowed = {each: normalize(each) for each in texts_of(settings.values)}
+    """Return a check that a text is one of the allowed texts or, with a location, has it there."""
+    comparison = _equality(settings)
+    allowed = {each: comparison.of_expected(each) for each in texts_of(settings.values)}
+    hit = "is" if settings.location is None else _OPENINGS_AT[settings.location][0]
+    miss = f"expected one of {_listed(allowed)}{_PLACES[settings.location]}"
 
     def check(text: str) -> Finding:
-        searched = normalize(text)
-        found = next((each for each, expected in allowed.items() if _is_same(searched, expected)), None)
+        searched = comparison.of(text)
+        found = next((each for each, expected in allowed.items() if comparison.matches(searched, expected)), None)
         if found is not None:
-            return Finding(passed=True, hits=(f"is {quoted(found)}",))
-        return Finding(passed=False, misses=(f"expected one of {_listed(allowed)}, got {quoted(text)}",))
+            return Finding(passed=True, hits=(comparison.hit(f"{hit} {quoted(found)}"),))
+        return Finding(passed=False, misses=(comparison.miss(miss, text),))
 
     return check
+
+
+_PLACES: Mapping[Location | None, str] = {
+    None: "",
+    "start": " as words at the start",
+    "end": " as words at the end",
+    "any": " as words in it",
+}
+
+
+def _equality(settings: EqualsSettings | OneOfSettings) -> Comparison:
+    return comparison_at(settings, settings.location) if settings.location else comparison_of(settings, _is_same)
 
 
 def _starts_with(text: str, expected: str) -> bool:
@@ -287,34 +270,30 @@ def _is_same(text: str, expected: str) -> bool:
     return text.strip() == expected.strip()
 
 
-def literal_form(*, case_sensitive: bool) -> Callable[[str], str]:
-    """Return a function that normalizes texts for comparison: composed and decomposed é are equal."""
-    return TextForm(case_sensitive=case_sensitive, normalize_whitespace=False).of
-
-
 def _listed(texts: Iterable[str]) -> str:
     return ", ".join(map(quoted, texts))
 
 
 def _expected_texts_check(
-    settings: ContainsSettings | EdgeSettings | EqualsSettings, matches: TextPredicate, openings: tuple[str, str]
+    settings: ContainsSettings | EdgeSettings | EqualsSettings, comparison: Comparison, openings: tuple[str, str]
 ) -> Check:
     """Return a check for one expected text or several; `openings` are the first words of a hit and of a miss."""
-    normalize = literal_form(case_sensitive=settings.case_sensitive)
-    expected = {each: normalize(each) for each in texts_of(settings.value)}
-    hit, miss = openings
-    lines = [(normalized, f"{hit} {quoted(each)}") for each, normalized in expected.items()]
+    expected = {each: comparison.of_expected(each) for each in texts_of(settings.value)}
+    matches, (hit, miss) = comparison.matches, openings
+    lines = [(converted, comparison.hit(f"{hit} {quoted(each)}")) for each, converted in expected.items()]
 
     def check(text: str) -> Finding:
-        searched = normalize(text)
-        hits = tuple([line for normalized, line in lines if matches(searched, normalized)])
+        searched = comparison.of(text)
+        hits = tuple([line for converted, line in lines if matches(searched, converted)])
         if settings.expect == "all":
-            absent = [each for each, normalized in expected.items() if not matches(searched, normalized)]
-            return Finding(not absent, hits, tuple([f"{miss} {quoted(each)}, got {quoted(text)}" for each in absent]))
+            absent = [each for each, converted in expected.items() if not matches(searched, converted)]
+            return Finding(
+                not absent, hits, tuple([comparison.miss(f"{miss} {quoted(each)}", text) for each in absent])
+            )
         if hits:
             return Finding(True, hits)
         any_of = "any of " if len(expected) > 1 else ""
-        return Finding(passed=False, misses=(f"{miss} {any_of}{_listed(expected)}, got {quoted(text)}",))
+        return Finding(passed=False, misses=(comparison.miss(f"{miss} {any_of}{_listed(expected)}", text),))
 
     return check
 
@@ -330,12 +309,14 @@ class IncludesSettings(Struct, frozen=True, kw_only=True):
             extra={"aliases": ("expected_outcome",)},
         ),
     ] = "all"
-    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = False
+    case_sensitive: Annotated[bool, Meta(description=CASE_HELP)] = False
+    ignore: Ignore = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for an empty list or an empty keyword, which every text includes."""
         if not self.keywords or "" in self.keywords:
             raise ValueError("`keywords` must have at least one text, and no empty one")
+        check_remains("keywords", self.keywords, self)
 
 
 class KeywordCountSettings(Struct, frozen=True, kw_only=True):
@@ -344,25 +325,28 @@ class KeywordCountSettings(Struct, frozen=True, kw_only=True):
     keyword: Annotated[str, Meta(description="the literal text to count, without overlaps")]
     min: Annotated[int | None, Meta(description="the minimum number of times")] = None
     max: Annotated[int | None, Meta(description="the maximum number of times")] = None
-    case_sensitive: Annotated[bool, Meta(description=_CASE_HELP)] = False
+    case_sensitive: Annotated[bool, Meta(description=CASE_HELP)] = False
+    ignore: Ignore = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for an empty keyword, a range without bounds, or a range that no text can meet."""
         if not self.keyword:
             raise ValueError("`keyword` must not be empty: every text contains the empty text")
         check_range(self.min, self.max, "keyword_count")
+        check_remains("keyword", (self.keyword,), self)
 
 
 def includes_check(settings: IncludesSettings) -> Check:
     """Return a check that a text includes all, any or none of the keywords."""
-    normalize = literal_form(case_sensitive=settings.case_sensitive)
-    keywords = {keyword: normalize(keyword) for keyword in settings.keywords}
+    comparison = comparison_of(settings, contains)
+    keywords = {keyword: comparison.of_expected(keyword) for keyword in settings.keywords}
 
     def check(text: str) -> Finding:
-        searched = normalize(text)
-        found = tuple(keyword for keyword, normalized in keywords.items() if normalized in searched)
+        searched = comparison.of(text)
+        found = tuple(keyword for keyword, converted in keywords.items() if comparison.matches(searched, converted))
         absent = tuple(keyword for keyword in keywords if keyword not in found)
-        included, missing = _keyword_line("includes", found), _keyword_line("does not include", absent)
+        included = _keyword_line(comparison, "includes", found)
+        missing = _keyword_line(comparison, "does not include", absent)
         if settings.expect == "none":
             return Finding(not found, hits=missing, misses=included)
         passed = bool(found) if settings.expect == "any" else not absent
@@ -372,14 +356,14 @@ def includes_check(settings: IncludesSettings) -> Check:
 
 
 def keyword_count_check(settings: KeywordCountSettings) -> Check:
-    """Return a check of how often a text has a keyword."""
-    normalize = literal_form(case_sensitive=settings.case_sensitive)
-    keyword = normalize(settings.keyword)
+    """Return a check of how often a text has a keyword: in the form in which it is there most often."""
+    comparison = comparison_of(settings, contains)
+    forms = [(form, form(settings.keyword)) for form in comparison.forms]
     shown, least, most = quoted(settings.keyword), settings.min, settings.max
 
     def check(text: str) -> Finding:
-        count = normalize(text).count(keyword)
-        got = f"has {shown} {count} time{'' if count == 1 else 's'}"
+        count = max(form(text).count(keyword) for form, keyword in forms)
+        got = comparison.hit(f"has {shown} {count} time{'' if count == 1 else 's'}")
         if least is not None and count < least:
             return Finding(passed=False, misses=(f"{got}, expected at least {least}",))
         if most is not None and count > most:
@@ -389,6 +373,6 @@ def keyword_count_check(settings: KeywordCountSettings) -> Check:
     return check
 
 
-def _keyword_line(opening: str, keywords: tuple[str, ...]) -> tuple[str, ...]:
+def _keyword_line(comparison: Comparison, opening: str, keywords: tuple[str, ...]) -> tuple[str, ...]:
     """Return one line with all keywords, as a tuple; () without keywords."""
-    return (f"{opening} {_listed(keywords)}",) if keywords else ()
+    return (comparison.hit(f"{opening} {_listed(keywords)}"),) if keywords else ()

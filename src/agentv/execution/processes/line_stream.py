@@ -28,16 +28,19 @@ _GZIP_WINDOW = zlib.MAX_WBITS | 16
 
 
 class Line(Struct, frozen=True):
-    """One line without its newline. `number` counts from 1 in its file; the file `-` is standard input.
-
-    `part` is the number of a record, from 1, among those of the same line: a JSON document on one line may hold several
-    records. LineStream leaves it at 1; its caller numbers the parts.
-    """
+    """One line without its newline."""
 
     file: str
+    """Its path; `-` is standard input."""
     number: int
+    """Its number in its file, from 1."""
     data: bytes
     part: int = 1
+    """The number of a record, from 1, among those of the same line.
+
+    A JSON document on one line may hold several records. LineStream leaves the number at 1; its caller numbers the
+    parts.
+    """
 
 
 class LostLine(Struct, frozen=True):

@@ -490,18 +490,19 @@ MAX_OUTPUT_BYTES = 10 * 2**20
 
 
 class Command(Struct, frozen=True):
-    """A command: `argv` to execute directly, or `shell` as a script for sh; exactly one of the two.
-
-    `env` is added to our environment, or, if `inherit` is not None, to PATH and the variables that it names.
-    `stdin` is written while the command runs; a command need not read it.
-    """
+    """A command. Exactly one of `argv` and `shell` is set."""
 
     argv: tuple[str, ...] = ()
+    """Executed directly."""
     shell: str | None = None
+    """A script for sh."""
     cwd: str | None = None
     env: Mapping[str, str] | None = None
+    """Added to our environment, or, if `inherit` is not None, to PATH and the variables that it names."""
     stdin: bytes = b""
+    """Written while the command runs; a command need not read it."""
     inherit: tuple[str, ...] | None = None
+    """The only variables that the command inherits besides PATH; None passes on all."""
 
     def __post_init__(self) -> None:
         """Raise ValueError unless exactly one of `argv` and `shell` is set."""
@@ -515,15 +516,14 @@ class Command(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """The result of a command. `exit_code` is None if agentv ended it, and -N if signal N did.
-
-    `stdout` is complete unless `too_large`, and empty if a listener received it. `stderr` holds the last 2,000
-    characters, with invalid bytes replaced.
-    """
+    """The result of a command."""
 
     exit_code: int | None
+    """None if agentv ended the command, and -N if signal N did."""
     stdout: bytes
+    """Complete unless `too_large`; empty if a listener received it."""
     stderr: str
+    """The last 2,000 characters, with invalid bytes replaced."""
     timed_out: bool = False
     too_large: bool = False
     duration_s: float = 0.0

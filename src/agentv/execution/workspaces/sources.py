@@ -176,16 +176,16 @@ R = TypeVar("R")
 
 
 class Source(Struct, frozen=True):
-    """The initial files of all workspaces of one config. `folder` is never modified: it is the base of diffs.
-
-    `scratch` is the place of an empty repository, with which git matches paths. `notes` say what is not in `folder`,
-    and `keys` are the keys of well-known services in its files.
-    """
+    """The initial files of all workspaces of one config."""
 
     folder: Path
+    """Never modified: it is the base of diffs."""
     scratch: Path
+    """The place of an empty repository, with which git matches paths."""
     notes: tuple[str, ...] = ()
+    """What is not in `folder`."""
     keys: frozenset[str] = frozenset()
+    """The keys of well-known services in the files."""
 
     async def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Return those of `paths` that the source's own `.gitignore` covers; an agent's `.gitignore` has no effect."""

@@ -196,10 +196,11 @@ FindRoot = Callable[[str], Path]
 
 
 class FolderSnapshot(Struct, frozen=True):
-    """A scanned folder. `root_of` returns the folder from which the bytes of a path can be read."""
+    """A scanned folder."""
 
     entries: Entries
     root_of: FindRoot
+    """Returns the folder from which the bytes of a path can be read."""
 
     def read(self, path: str, max_bytes: int) -> bytes | None:
         """Return the first bytes of a file, or the target of a link; None if it cannot be read."""
@@ -225,12 +226,15 @@ class FolderSnapshot(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """One changed path: `old` is None if added, `new` is None if deleted, `old_path` differs if renamed."""
+    """One changed path."""
 
     path: str
     old_path: str
+    """Differs from `path` if it was renamed."""
     old: Entry | None
+    """None if the path was added."""
     new: Entry | None
+    """None if the path was deleted."""
 
     @property
     def sides(self) -> tuple[str, str]:

@@ -89,15 +89,14 @@ def _names_by_metric(suite: EvalSuite, targets: Collection[str] | None) -> Mappi
 
 
 class CheckResult(Struct, frozen=True):
-    """The checked files, and all problems in order.
-
-    `dialects` has a sentence for each eval file written for AgentV, the TypeScript program: the version that it is for,
-    and the number of keys that have no meaning here.
-    """
+    """The checked files, and all problems in order."""
 
     files: tuple[Path, ...]
     problems: tuple[Problem, ...]
     dialects: tuple[str, ...] = ()
+    """A sentence for each eval file written for AgentV, the TypeScript program: the version that it is for, and the
+    number of keys that have no meaning here.
+    """
 
 
 def check_paths(
@@ -132,12 +131,13 @@ def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Pro
 
 
 class Surroundings(Struct, frozen=True):
-    """The values that all files of one check share. `allow_paths` are relative to `cwd`."""
+    """The values that all files of one check share."""
 
     cwd: Path
     env: Mapping[str, str]
     specs: Specs
     allow_paths: tuple[str, ...] = ()
+    """Relative to `cwd`."""
     variables: Mapping[str, str] = field(default_factory=dict)
 
 

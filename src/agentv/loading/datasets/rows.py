@@ -35,20 +35,18 @@ LIST_SUFFIXES = (".json", *YAML_SUFFIXES)
 
 
 class Row(Struct, frozen=True, gc=False):
-    """One row: its position and its values, or the problems that it has instead.
-
-    `line` is its line in the file; for rows of a Parquet file or a function it is their number, from 1.
-
-    `document`, if known, has the positions of the values; the row is at the path `at` in it. `is_whole` is True if the
-    file is a single object: it may be a response of an API with a list of rows in one of its keys.
-    """
+    """One row: its position and its values, or the problems that it has instead."""
 
     line: int
+    """The line of the row in the file; for a row of a Parquet file or a function, its number, from 1."""
     values: JsonObject
     problems: tuple[Problem, ...] = ()
     document: Document | None = None
+    """Has the positions of the values, if it is known."""
     at: JsonPath = ()
+    """The path of the row in `document`."""
     is_whole: bool = False
+    """True if the file is a single object: it may be a response of an API with a list of rows in one of its keys."""
 
 
 class RowFile(Protocol):

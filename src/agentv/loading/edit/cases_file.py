@@ -15,10 +15,10 @@ from agentv.loading.files.documents import Document, Mark, shown_path
 from agentv.loading.files.json_lines import parse_json
 from agentv.loading.files.kinds import CASE_KEYS
 from agentv.loading.files.text import BYTE_ORDER_MARK, decode, read_bytes, shown
-from agentv.loading.importers.generations import find_generation
 from agentv.loading.models.eval_files import CaseModel
 from agentv.loading.models.reader import Reader, raise_errors
 from agentv.loading.suites.suites import read_suite
+from agentv.loading.translation.importers import importers_of
 from agentv.registry import Specs
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -46,20 +46,19 @@ class NewKey(Struct, frozen=True):
 
 
 class _Node(Struct):
-    """A value in the text, with its start, and the index `end` after its last character.
-
-    `end` is None if nothing can be inserted after the value. `ends` are those of a mapping's values. `column`, counted
-    from 0, is that of a mapping's keys or a list's items.
-    """
+    """A value in the text of a file."""
 
     start: Mark
     end: int | None
+    """The index after the last character of the value; None if nothing can be inserted after it."""
     is_flow: bool = False
     is_alias: bool = False
     keys: dict[str, "_Node"] = field(default_factory=dict)
     items: list["_Node"] = field(default_factory=list)
     column: int = 0
+    """That of a mapping's keys or a list's items, counted from 0."""
     ends: list[int] = field(default_factory=list)
+    """The ends of a mapping's values."""
 
 
 def add_keys(text: str, path: str, keys: Mapping[int, NewKey]) -> str:
@@ -236,15 +235,15 @@ def _json_line(new: NewKey) -> str:
 
 
 class CasesFile(Struct, frozen=True):
-    """An eval file that contains its cases. `cases` are in the file's order; `data` are the bytes that were read.
-
-    The eval file may also name files in the folders `allow_paths`, outside of the project.
-    """
+    """An eval file that contains its cases."""
 
     path: Path
     data: bytes
+    """The bytes that were read."""
     cases: tuple[JsonObject, ...]
+    """In the file's order."""
     allow_paths: tuple[str, ...] = ()
+    """Folders outside of the project in which the eval file may also name files."""
 
     def with_keys(self, keys: Mapping[int, NewKey], specs: Specs) -> bytes:
         """Return the file's bytes with a key added to some cases, by their index; all other bytes are unchanged.
@@ -310,7 +309,7 @@ class CasesFile(Struct, frozen=True):
         return extended
 
 
-def open_cases(path: Path, *, allow_paths: tuple[str, ...] = ()) -> CasesFile:
+def open_cases(path: Path, specs: Specs, *, allow_paths: tuple[str, ...] = ()) -> CasesFile:
     """Open an eval file for additions; `allow_paths` are as for CasesFile.
 
     Raises EvalFileError when it is unreadable or its cases are in another file.
@@ -321,9 +320,9 @@ def open_cases(path: Path, *, allow_paths: tuple[str, ...] = ()) -> CasesFile:
     document, problems = compose(decode(data, name), name)
     if document is None:
         raise EvalFileError(name, problems)
-    generation = find_generation(document.value)
-    if generation.is_foreign:
-        message = f"this is an eval file of {generation.title}, to which no keys or cases can be added"
+    program = importers_of(specs).program_of(document.value)
+    if program:
+        message = f"this is an eval file of {program}, to which no keys or cases can be added"
         advice = "convert it first: agentv convert FILE -o OUT --to agentv"
         raise EvalFileError(name, [Problem(name, message, *document.start, "$", advice)])
     key = _cases_key(document)

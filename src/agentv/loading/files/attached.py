@@ -72,14 +72,15 @@ _CACHED_FILES = 256
 class FileFinder(Struct, frozen=True):
     """A reader of the files that one suite names.
 
-    A path is tried in the eval file's folder, in its parents up to the repository root, in the root, and in the
-    working directory. Only regular files that `guard` admits are read.
+    A path is tried in the eval file's folder, in its parents up to the repository root, in the root, and in the working
+    directory.
     """
 
     base_dir: Path
     repository_root: Path
     cwd: Path
     guard: PathGuard
+    """Only regular files that it admits are read."""
     guideline_patterns: tuple[str, ...] = ()
     _cache: dict[str, FilePart] = field(default_factory=dict)
 

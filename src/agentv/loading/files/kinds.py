@@ -49,16 +49,16 @@ _NULLS = frozenset({"", "~", "null"})
 
 
 class Outline(Struct, frozen=True):
-    """The top-level keys of a YAML file in order, each with the shape of its value.
-
-    `schema` is the value of `$schema`. `error` is the reason why the file is not valid YAML, in which case the last
-    keys may be missing. `has_cases` is True if one of the keys is that of the cases; the file is read no further.
-    """
+    """The top-level keys of a YAML file."""
 
     shapes: Mapping[str, Shape]
+    """The shape of the value of each key, in order."""
     schema: str = ""
+    """The value of `$schema`."""
     error: str | None = None
+    """The reason why the file is not valid YAML, in which case the last keys may be missing."""
     has_cases: bool = False
+    """True if one of the keys is that of the cases; the file is read no further."""
 
 
 def outline_of(text: str) -> Outline:

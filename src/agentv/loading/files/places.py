@@ -206,15 +206,15 @@ _DATA_SUFFIX = re.compile(r"\.(?:jsonl?|ya?ml)")
 
 
 class SkippedFile(Struct, frozen=True):
-    """A file that is not read, with the reason and what to do.
-
-    `is_data` is True for JSON Lines, which may be anything. `is_cases_file` is True if another file may name it.
-    """
+    """A file that is not read."""
 
     path: Path
     reason: str
+    """Why the file is not read, and what to do."""
     is_data: bool = False
+    """True for JSON Lines, which may be anything."""
     is_cases_file: bool = False
+    """True if another file may name it."""
 
 
 def find_skipped_files(paths: Sequence[str | Path], *, cwd: Path, found: Collection[Path]) -> tuple[SkippedFile, ...]:

@@ -31,9 +31,10 @@ class ObjectNote(Struct, frozen=True, eq=False):
 
 
 class SpellingsNote(Struct, frozen=True, eq=False):
-    """A string with other accepted spellings; `spellings` maps each of them to the canonical value."""
+    """A string with other accepted spellings."""
 
     spellings: Mapping[str, str]
+    """Maps each other spelling to the canonical value."""
 
 
 class ListNote(Struct, frozen=True, eq=False):

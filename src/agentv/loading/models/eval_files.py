@@ -7,23 +7,23 @@ from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 from msgspec import Meta, field
 
 from agentv.loading.files.documents import JsonPath
-from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel
+from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel, key_of
 from agentv.loading.models.gates import Gates
 from agentv.loading.models.reader import Reader, in_order, kind_of
 from agentv.types.bounds import Count, Dollars, Name, Seconds, Share
 from agentv.types.cases import (
     ITEM_PREFIX,
     METADATA_PREFIX,
-    ConversationAggregate,
     EvaluatorConfig,
     OnDependencyFailure,
-    OnTurnFailure,
     RubricItem,
+    TurnRules,
 )
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue, camel_case, snake_case
 from agentv.types.messages import Message
 from agentv.types.problems import Problem
+from agentv.types.structs import struct_fields
 from agentv.types.workspaces import Keep, WorkspaceRepo, workspace_from_json
 
 
@@ -233,8 +233,12 @@ class SuiteExecutionModel(FileModel, frozen=True, kw_only=True):
     workspace: WorkspaceModel | None = None
 
 
-class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
-    """The options for running one case, which override those of the suite."""
+TURN_KEYS = tuple(map(key_of, struct_fields(TurnRules)))
+"""The keys of `execution` that say how a conversation is held."""
+
+
+class CaseExecutionModel(TurnRules, FileModel, frozen=True, kw_only=True):
+    """The options for running one case, which override those of the suite, and the rules of its conversation."""
 
     evaluators: Evaluators = None
     targets: list[Name] = field(default_factory=list)
@@ -245,9 +249,11 @@ class CaseExecutionModel(FileModel, frozen=True, kw_only=True):
     workspace: WorkspaceModel | None = None
     depends_on: list[Name] = field(default_factory=list)
     on_dependency_failure: OnDependencyFailure = "skip"
-    turn_aggregate: ConversationAggregate = "mean"
-    on_turn_failure: OnTurnFailure = "continue"
-    turn_window: Count | None = None
+
+    @property
+    def turn_rules(self) -> TurnRules:
+        """The rules of the case's conversation."""
+        return TurnRules(**{name: getattr(self, name) for name in TurnRules.__struct_fields__})
 
 
 class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
@@ -367,7 +373,7 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
             name: f"{name!r} belongs under `execution:`"
             for name in (
                 *("trials", "timeout_seconds", "pass_score", "workspace"),
-                *("turn_aggregate", "on_turn_failure", "turn_window"),
+                *TURN_KEYS,
             )
         },
         **_advice_on_keys(

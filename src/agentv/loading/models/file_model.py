@@ -176,7 +176,13 @@ def names_of(kind: type[Any]) -> Names:
         return kind.names()
     listed = file_fields(cast(type, kind))
     aliases = {alias: key_of(each) for each in listed for alias in each.extra.get("aliases", ())}
-    return make_names([key_of(each) for each in listed], aliases)
+    return make_names([key_of(each) for each in listed], aliases, _advice(listed))
+
+
+def _advice(fields: Iterable[StructField]) -> dict[str, str]:
+    """Return the advice on keys that people bring from other tools, by each spelling of the key."""
+    advice = {key: text for each in fields for key, text in each.extra.get("instead", {}).items()}
+    return {spelling: text for key, text in advice.items() for spelling in (key, camel_case(key))}
 
 
 @cache

@@ -167,6 +167,10 @@ class Reader:
         self.from_single_variables: set[JsonPath] = set()
         """The paths of values from texts such as `{{ n }}`; each value may be converted to the expected type, once."""
 
+    def all_problems(self) -> list[Problem]:
+        """Return the problems; a subclass adds those of making the document."""
+        return self.problems
+
     def read(self, kind: type[T], at: JsonPath = ()) -> T | None:
         """Return the value at a path as an object of a class; record its problems and return None if it has any."""
         raw = self.document.at(at)

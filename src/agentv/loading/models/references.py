@@ -49,26 +49,26 @@ class ReferenceReader(Reader):
 
 
 class Filled(Struct, frozen=True):
-    """A value with its references filled: as it is used, and as it may be shown (`public`).
-
-    Messages must not print the `variable_values` in it. `single_references` are the paths of
-    values that consist of one reference: a filled value there may become a number or boolean.
-    """
+    """A value with its references filled."""
 
     value: JsonValue
+    """The value as it is used. Messages must not print the `variable_values` in it."""
     public: JsonValue
+    """The value as it may be shown."""
     single_references: frozenset[JsonPath]
+    """The paths of values that consist of one reference: a filled value there may become a number or boolean."""
     secrets: frozenset[str]
     variable_values: frozenset[str] = frozenset()
 
 
 class _Filler(Struct):
-    """Fills the references of one target. Unset variables are recorded as problems of severity `unset_severity`."""
+    """Fills the references of one target."""
 
     reader: Reader
     env: Mapping[str, str]
     target: str
     unset_severity: Severity
+    """The severity of the problem that a variable is not set."""
     public_env: Collection[str] = ()
     single_references: set[JsonPath] = field(default_factory=set)
     secrets: set[str] = field(default_factory=set)

@@ -5,8 +5,8 @@ with the name of a setting, the problem is reported at that setting. It may have
 `files(base_dir: str) -> tuple[str, ...]` that returns the files it reads, and `code_files` for those it runs; all must
 exist before a run, and files that evaluators of an eval file read must lie inside the project. If they do, a method
 `problems(base_dir: str) -> tuple[Problem, ...]` may return the problems of their content. The metadata of a field may
-have `aliases` of its key and `spellings` of its values, and, for a list, in `nested` the key (such as `config`) under
-which an item may put its settings.
+have `aliases` of its key and `spellings` of its values; `instead` with advice on keys of other tools that are used in
+its place; and, for a list, in `nested` the key (such as `config`) under which an item may put its settings.
 """
 
 from collections.abc import Mapping

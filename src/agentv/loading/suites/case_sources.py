@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from agentv.loading.files.documents import Document
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, shown
-from agentv.loading.importers.agentv_files import problems_of
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.loading.suites.cases import CaseScope, ReadRow, RowRules, is_case, make_read_row, read_case, without_content
 from agentv.scoring.keys.identity import DigestSet
@@ -158,16 +157,15 @@ HEAD_BYTES = 1 << 20
 
 
 class JsonLinesCases(Struct, frozen=True):
-    """The cases of a JSON Lines file, one per line, read again on each iteration. `shown` is its name in messages.
-
-    A line without input messages is a row of a dataset; `rules` make a case of it. `head` caches the first cases,
-    which are read several times before a run starts.
-    """
+    """The cases of a JSON Lines file, one per line, read again on each iteration."""
 
     path: Path
     shown: str
+    """The name of the file in messages."""
     rules: RowRules
+    """How to make a case of a line without input messages, which is a row of a dataset."""
     head: tuple[EvalCase | BrokenCase, ...] = ()
+    """The first cases, cached because they are read several times before a run starts."""
 
     @property
     def scope(self) -> CaseScope:
@@ -251,7 +249,7 @@ class JsonLinesCases(Struct, frozen=True):
         if isinstance(values, Mapping) and (self.scope.is_foreign or is_case(values)):
             reader = self.scope.translated(Reader(document, problems))
             location = Location(self.scope.file, line)
-            return make_read_row(read_case(reader, (), self.scope), problems_of(reader), location, values.get("id"))
+            return make_read_row(read_case(reader, (), self.scope), reader.all_problems(), location, values.get("id"))
         if isinstance(values, Mapping):
             from agentv.loading.datasets.rows import Row  # noqa: PLC0415
             from agentv.loading.suites.dataset_cases import read_row  # noqa: PLC0415 - most lines are cases
@@ -275,13 +273,11 @@ class UnknownCases(Struct, frozen=True):
 
 
 class JoinedCases(Struct, frozen=True):
-    """A chain of several sources. A case with a repeated id becomes a broken case that names both positions.
-
-    `root` is the folder that the files in locations are relative to.
-    """
+    """A chain of several sources. A case with a repeated id becomes a broken case that names both positions."""
 
     parts: tuple[CaseSource, ...]
     root: Path
+    """The folder that the files in locations are relative to."""
 
     @property
     def count(self) -> int | None:

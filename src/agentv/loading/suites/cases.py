@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
-from agentv.loading.importers.agentv_files import AgentvImport
 from agentv.loading.models.eval_files import (
+    TURN_KEYS,
     CaseModel,
     TurnModel,
     WorkspaceModel,
@@ -23,6 +23,7 @@ from agentv.loading.suites.criteria import read_criteria
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, listed_evaluators, read_evaluators
 from agentv.loading.suites.prompts import SuitePrompt, make_fill
 from agentv.loading.suites.variables import SuiteVariables, Template
+from agentv.loading.translation.importers import SuiteImport
 from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, evaluators_of_turn
 from agentv.templating.case_variables import Fault
 from agentv.types.cases import (
@@ -109,7 +110,7 @@ class CaseScope(Struct, frozen=True):
     files: FileFinder
     file: str
     """Its own file, relative to the repository root."""
-    importer: AgentvImport | None = None
+    importer: SuiteImport | None = None
     """Translates the cases of a file of AgentV; None for our own files."""
     variables: SuiteVariables | None = None
     """The variables of the eval file; None if it declares none and reads no dataset."""
@@ -125,7 +126,7 @@ class CaseScope(Struct, frozen=True):
     @property
     def is_foreign(self) -> bool:
         """True if the cases have the meanings of an earlier AgentV."""
-        return self.importer is not None and self.importer.generation.is_foreign
+        return self.importer is not None and self.importer.is_foreign
 
 
 class RowRules(Struct, frozen=True):
@@ -379,9 +380,7 @@ def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalC
         depends_on=tuple(execution.depends_on) if execution else (),
         on_dependency_failure=execution.on_dependency_failure if execution else "skip",
         turns=turns,
-        turn_rules=TurnRules(execution.turn_aggregate, execution.on_turn_failure, execution.turn_window)
-        if execution
-        else TurnRules(),
+        turn_rules=execution.turn_rules if execution else TurnRules(),
         skip=model.skip,
         incomplete=model.incomplete,
         location=Location(scope.file, reader.document.mark(at).line),
@@ -416,7 +415,7 @@ def _check_turns(reader: Reader, at: JsonPath, raw: JsonObject, turns: Sequence[
     execution = raw.get("execution")
     if turns or not isinstance(execution, Mapping):
         return
-    for key in ("turn_aggregate", "on_turn_failure", "turn_window"):
+    for key in TURN_KEYS:
         if key in execution:
             reader.error((*at, "execution", key), f"`{key}` needs `turns`", on_key=True)
 

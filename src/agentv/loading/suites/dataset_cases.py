@@ -327,11 +327,12 @@ def _split_records(row: Row, shown: str, columns: Mapping[str, str]) -> Iterator
 
 
 class DatasetCases(Struct, frozen=True):
-    """The cases of a file of rows, which is read again on each iteration. `head` caches the first ones."""
+    """The cases of a file of rows, which is read again on each iteration."""
 
     rows: RowFile
     rules: RowRules
     head: tuple[EvalCase | BrokenCase, ...] = ()
+    """The first cases, cached."""
 
     @property
     def count(self) -> int | None:

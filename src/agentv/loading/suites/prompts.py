@@ -26,17 +26,17 @@ Fill = Callable[[str], str]
 
 
 class SuitePrompt(Struct, frozen=True):
-    """One prompt of a suite: its id, its place, and its messages.
-
-    `messages` holds None where those of the case are inserted. `skip` is the reason why the prompt is not sent. `file`
-    is the file that it was read from, if any.
-    """
+    """One prompt of a suite."""
 
     id: str
     at: JsonPath
+    """The path of the prompt in the eval file."""
     messages: tuple[Message | None, ...]
+    """None stands where those of the case are inserted."""
     skip: str | None = None
+    """The reason why the prompt is not sent."""
     file: str | None = None
+    """The file that the prompt was read from, if any."""
 
     @property
     def has_case_messages(self) -> bool:

@@ -46,9 +46,10 @@ _TABLES = {".csv": ",", ".tsv": "\t"}
 
 
 class Record(NamedTuple):
-    """A line of a JSON Lines file, a row of a table, or a piece of a text; `place` is such as `faq.md:12`."""
+    """A line of a JSON Lines file, a row of a table, or a piece of a text."""
 
     place: str
+    """The position of the record, such as `faq.md:12`."""
     text: str
 
 

@@ -3,11 +3,9 @@
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -24,15 +22,7 @@ from agentv.loading.files.kinds import (
 )
 from agentv.loading.files.path_guard import FileProblemError, case_files, find_matching, guard_for, is_pattern
 from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
-from agentv.loading.files.text import BYTE_ORDER_MARK, read_bytes, read_lines, sha256_of, shown
-from agentv.loading.importers.agentv_files import (
-    AgentvImport,
-    check_readable,
-    convert_advice,
-    foreign_file_problem,
-    problems_of,
-    start_import,
-)
+from agentv.loading.files.text import read_bytes, sha256_of, shown
 from agentv.loading.models.eval_files import (
     SINGLE_FORM_KEYS,
     DatasetModel,
@@ -72,6 +62,7 @@ from agentv.loading.suites.variables import (
     read_variables,
     used_variables,
 )
+from agentv.loading.translation.importers import SuiteImport, importers_of
 from agentv.registry import Specs
 from agentv.types.cases import (
     CASES_CHECKED_AHEAD,
@@ -94,20 +85,21 @@ if TYPE_CHECKING:
 
 
 class CasesReader(Struct):
-    """The sources of one suite's cases. `problems` are those of every file except the eval file itself.
-
-    `eval_file` is the name of the eval file in messages. With `calls_functions` False no function of a dataset is
-    called; a warning reports that its cases are unknown. `files` are the files of cases, `code` those with functions.
-    """
+    """The sources of one suite's cases."""
 
     scope: CaseScope
     eval_file: str
+    """The name of the eval file in messages."""
     calls_functions: bool = True
+    """If False, no function of a dataset is called; a warning reports that its cases are unknown."""
     parts: list[CaseSource] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    """The problems of every file except the eval file itself."""
     row_problems: list[Problem] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    """The files of cases."""
     code: list[Path] = field(default_factory=list)
+    """The files with functions that return cases."""
     _ids: dict[str, Location] = field(default_factory=dict)
     _being_read: set[Path] = field(default_factory=set)
     _dependent_places: dict[str, tuple[Document, JsonPath]] = field(default_factory=dict)
@@ -330,7 +322,7 @@ class CasesReader(Struct):
             self.parts.append(ListedCases((case,) if case is not None else ()))
         else:
             self._read_list(reader, () if key is None else (key,), scope)
-        self.problems += problems_of(reader)
+        self.problems += reader.all_problems()
 
     def read_json_lines(self, path: Path, rules: RowRules | None = None) -> None:
         """Add a JSON Lines file as a stream, after checking its first lines."""
@@ -396,18 +388,18 @@ def relative_name(path: Path, root: Path) -> str:
 
 
 class ParsedSuite(Struct, frozen=True):
-    """The readable part of an eval file, and all problems of its files.
-
-    `own_problems` are all problems except those of dataset rows. `reader` reads the top level of the eval file, for
-    further checks. `files` are the files that contain its cases, `code` those of functions that return cases.
-    """
+    """The readable part of an eval file, and all problems of its files."""
 
     suite: EvalSuite | None
     own_problems: tuple[Problem, ...]
+    """All problems except those of dataset rows."""
     project: ProjectConfig = field(default_factory=ProjectConfig)
     reader: Reader | None = None
+    """Reads the top level of the eval file, for further checks."""
     files: tuple[Path, ...] = ()
+    """The files that contain the cases."""
     code: tuple[Path, ...] = ()
+    """The files of functions that return cases."""
     row_problems: tuple[Problem, ...] = ()
     """The problems of the first rows of datasets, one for each row."""
 
@@ -418,16 +410,6 @@ class ParsedSuite(Struct, frozen=True):
     def problems(self) -> tuple[Problem, ...]:
         """All problems; equal problems of several rows are merged."""
         return (*self.own_problems, *merged_problems(self.row_problems))
-
-
-def _foreign_file_problem(path: Path) -> Problem | None:
-    """Return a problem if the file was written for another program and `agentv convert` reads it, else None."""
-    from agentv.loading.importers.recognition import other_program  # noqa: PLC0415 - only files with errors need it
-
-    name = other_program(path)
-    if name is None:
-        return None
-    return Problem(shown(path), f"{name}, which is not an eval file", 1, 1, allowed=convert_advice(path, name))
 
 
 def load_suite(
@@ -481,7 +463,8 @@ def read_suite(
     names may also lie in the folders `allow_paths`. `guideline_patterns` replace those of the project.
     """
     try:
-        check_readable(path)
+        importers = importers_of(specs)
+        importers.check_readable(path)
         data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
         base = path.resolve().parent
         guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
@@ -511,9 +494,9 @@ def read_suite(
     suite, order_problems = _in_order(suite, cases)
     if suite is not None:
         _check_cluster(reader, suite)
-    found = (*problems_of(reader), *cases.problems, *problems, *criteria_problems, *order_problems)
+    found = (*reader.all_problems(), *cases.problems, *problems, *criteria_problems, *order_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
-    if has_errors and (other := _foreign_file_problem(path)) is not None:
+    if has_errors and (other := importers.find_other_program(path)) is not None:
         return ParsedSuite(None, (other,))
     if suite is not None:
         sha256 = sha256_of(path) if path.suffix == ".jsonl" and not has_errors else hashlib.sha256(data).hexdigest()
@@ -531,16 +514,13 @@ def read_suite(
     )
 
 
-def _files_beside(path: Path, cases: CasesReader, scope: CaseScope, importer: AgentvImport) -> tuple[str, ...]:
+def _files_beside(path: Path, cases: CasesReader, scope: CaseScope, importer: SuiteImport) -> tuple[str, ...]:
     """Return the files of a suite besides its eval file: its side file, and those of its cases and prompts."""
     side = side_file(path) if path.suffix == ".jsonl" else None
     prompts = scope.parts.prompts if scope.parts is not None else ()
     named = (*((side,) if side else ()), *cases.files, *cases.code, *importer.files)
     files = (*map(str, named), *(prompt.file for prompt in prompts if prompt.file is not None))
     return tuple(sorted(set(files)))
-
-
-_LINES_INSPECTED = 100
 
 
 def _in_order(suite: EvalSuite | None, reader: CasesReader) -> tuple[EvalSuite | None, Sequence[Problem]]:
@@ -553,7 +533,7 @@ def _in_order(suite: EvalSuite | None, reader: CasesReader) -> tuple[EvalSuite |
 
 def open_suite(
     path: Path, data: bytes, specs: Specs, *, env: Mapping[str, str] | None, root: Path
-) -> tuple[Reader, AgentvImport]:
+) -> tuple[Reader, SuiteImport]:
     """Return a reader of an eval file's top level, with keys translated to our own, and the import for its case files.
 
     `env` fills the references `${{ NAME }}` of AgentV's files; with None they stay as written. The files that it names
@@ -561,28 +541,13 @@ def open_suite(
     configuration.
     """
     reader = _open_top_level(path, data)
-    value = reader.document.value
-    problem = foreign_file_problem(value, path, reader)
-    if problem is not None:
-        raise EvalFileError(shown(path), (problem,))
-    lines = list(islice(_parsed_lines(path), _LINES_INSPECTED)) if path.suffix == ".jsonl" else []
-    base, known = path.resolve().parent, specs.evaluators.__contains__
-    importer = start_import(value, base=base, root=root, is_known_type=known, env=env, lines=lines)
+    importer = importers_of(specs).start_suite(reader, path, env=env, root=root)
     check_places(reader)
-    if not importer.applies_to(value):
+    if not importer.applies_to(reader.document.value):
         return reader, importer
     translated = importer.suite(reader)
     check_places(translated)  # `execution.threshold` is our `pass_score`
     return translated, importer
-
-
-def _parsed_lines(path: Path) -> Iterator[JsonValue]:
-    """Yield the values of the lines that are valid JSON."""
-    for line in read_lines(path):
-        try:
-            yield msgspec.json.decode(line.removeprefix(BYTE_ORDER_MARK))
-        except (ValueError, RecursionError):
-            continue
 
 
 def _with_suite_parts(reader: Reader, cases: CaseScope, *, evaluators_given: bool) -> CaseScope:
@@ -606,7 +571,7 @@ def _with_suite_parts(reader: Reader, cases: CaseScope, *, evaluators_given: boo
     )
     prompts = read_prompts(reader, cases.files)
     has_errors = any(each.severity == "error" for each in reader.problems)
-    is_foreign = importer is not None and importer.generation.is_foreign
+    is_foreign = importer is not None and importer.is_foreign
     parts = SuiteParts(
         defaults,
         None if evaluators_given else evaluators_template,
@@ -704,7 +669,7 @@ def _check_cluster(reader: Reader, suite: EvalSuite) -> None:
         reader.error(("cluster",), f"no case has {name!r} in its metadata", allowed="name an entry that cases have")
 
 
-def _with_origin(suite: EvalSuite, cases: CaseScope, importer: AgentvImport, variables: tuple[str, ...]) -> EvalSuite:
+def _with_origin(suite: EvalSuite, cases: CaseScope, importer: SuiteImport, variables: tuple[str, ...]) -> EvalSuite:
     """Return the suite with its variables, its prompts, and the program that its file was written for."""
     prompts = cases.parts.prompts if cases.parts is not None else ()
     return replace(

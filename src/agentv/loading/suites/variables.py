@@ -15,14 +15,14 @@ from agentv.types.problems import Severity
 
 
 class SuiteVariables(Struct, frozen=True):
-    """The variables of one eval file: `declared` under its `vars:`, and `given` by `--var`, which override all others.
-
-    `undefined_severity` is the severity of the problem that a name has no value.
-    """
+    """The variables of one eval file."""
 
     declared: JsonObject = field(default_factory=dict)
+    """The variables under its `vars:`."""
     given: Mapping[str, str] = field(default_factory=dict)
+    """The variables of `--var`, which override all others."""
     undefined_severity: Severity = "error"
+    """The severity of the problem that a name has no value."""
 
     def of_case(self, *, row: JsonObject | None = None, own: JsonObject | None = None) -> JsonObject:
         """Return the variables of a case; `row` has those of its dataset row, `own` those of its `vars`.
@@ -38,17 +38,17 @@ _UNFILLED_KEYS = frozenset({"vars", "skip", "incomplete"})
 
 
 class Filler(Struct):
-    """Fills one part of a document with variables; `marks` are the positions of the new objects and lists.
-
-    `single_variables` are the paths of texts that start with a variable, and usually contain nothing else. Their values
-    may be converted to the expected type.
-    """
+    """Fills one part of a document with variables."""
 
     reader: Reader
     values: JsonObject
     undefined_severity: Severity = "error"
     marks: dict[int, Mapping[Key, Spot]] = field(default_factory=dict)
+    """The positions of the new objects and lists."""
     single_variables: set[JsonPath] = field(default_factory=set)
+    """The paths of texts that start with a variable, and usually contain nothing else. Their values may be converted to
+    the expected type.
+    """
     case: JsonPath = ()
     """The path of the case, whose `vars` and reasons (`skip`, `incomplete`) stay as they are; () if it is no case."""
 

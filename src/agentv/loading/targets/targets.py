@@ -7,20 +7,20 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.loading.files.documents import Document, JsonPath, Mark
 from agentv.loading.files.text import shown
-from agentv.loading.importers.generations import is_agentv_targets
 from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.file_model import names_of
 from agentv.loading.models.reader import Reader, in_order, open_yaml, raise_errors
 from agentv.loading.models.references import ReferenceReader, fill, holds_reference, read_converting, redact_problems
 from agentv.loading.models.settings import settings_type
 from agentv.loading.models.targets_files import TargetModel, TargetsFileModel, UseTargetModel
+from agentv.loading.translation.importers import importers_of
+from agentv.loading.translation.translation import Translation
 from agentv.registry import ProviderSpec, Registry, Specs, names_model
 from agentv.templating.environment import fill_variables, variables_in
 from agentv.templating.secrets import looks_secret
@@ -29,16 +29,14 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
 from agentv.types.targets import ResolvedTarget, TargetConfig
 
-if TYPE_CHECKING:
-    from agentv.loading.importers.translation import Translation
-
 
 class CheckedTarget(Struct, frozen=True):
-    """A checked target. `settings` is None if the provider is unknown or a setting is invalid."""
+    """A checked target."""
 
     model: TargetModel | None
     spec: ProviderSpec | None
     settings: object | None
+    """None if the provider is unknown or a setting is invalid."""
 
 
 def lift_settings(reader: Reader, at: JsonPath, raw: JsonObject, registry: Registry[ProviderSpec]) -> None:
@@ -142,15 +140,14 @@ _TARGET_NAME_KEYS = ("judge_target", "judgeTarget", "fallback_targets", "fallbac
 
 
 class ParsedTargets(Struct, frozen=True):
-    """The readable targets of a file, and its problems. `names` are those of all entries, None if an entry has none.
-
-    `chains` has, for the name of an entry with `use_target`, the targets that it leads to.
-    """
+    """The readable targets of a file, and its problems."""
 
     targets: tuple[TargetConfig, ...]
     problems: tuple[Problem, ...]
     names: tuple[str | None, ...] = ()
+    """The names of all entries; None for an entry without one."""
     chains: Mapping[str, tuple[str, ...]] = {}
+    """For the name of each entry with `use_target`, the targets that it leads to."""
 
     def known_names(self) -> list[str]:
         """Return the names of all targets, including those of invalid targets."""
@@ -280,13 +277,11 @@ def open_targets(path: Path, specs: Specs, env: Mapping[str, str]) -> ReferenceR
     return _open(path, specs, env)[0]
 
 
-def _open(path: Path, specs: Specs, env: Mapping[str, str]) -> "tuple[ReferenceReader, Translation | None]":
+def _open(path: Path, specs: Specs, env: Mapping[str, str]) -> tuple[ReferenceReader, Translation | None]:
     plain = open_yaml(path)
-    if not is_agentv_targets(plain.document.value, specs.providers):
+    translation = importers_of(specs).translate_targets(plain.document, env)
+    if translation is None:
         return ReferenceReader(plain.document, plain.problems), None
-    from agentv.loading.importers.agentv_targets import translate_targets  # noqa: PLC0415 - few files are AgentV's
-
-    translation = translate_targets(plain.document, specs.providers, env)
     return ReferenceReader(translation.document, (*plain.problems, *translation.problems())), translation
 
 

@@ -30,17 +30,16 @@ class Found(Struct, frozen=True):
 
 
 class LogRecord(Struct, frozen=True):
-    """One line, split into fields by its shape.
-
-    `unread` are the keys that the shape does not know. `step` is the kind of a line that is a part of a longer trace,
-    such as one tool call. `failure` is the reason why there is no answer.
-    """
+    """One line, split into fields by its shape."""
 
     shape: str
     fields: Mapping[str, Found]
     unread: tuple[str, ...] = ()
+    """The keys that the shape does not know."""
     step: str | None = None
+    """The kind of a line that is a part of a longer trace, such as one tool call."""
     failure: str | None = None
+    """The reason why there is no answer."""
     notes: tuple[str, ...] = field(default=())
 
 

@@ -177,15 +177,13 @@ _MAPPING_ADVICE = "name the fields with --map FIELD=PATH, such as --map prompt=P
 
 
 class LoggedAnswer(Struct, frozen=True):
-    """One logged answer, with the logged facts about the call.
-
-    `mapped` are the fields of `--map` with a value in the line. `notes` are warnings about the line; a warning that is
-    the same for several lines of a log is reported once.
-    """
+    """One logged answer, with the logged facts about the call."""
 
     given: EvaluationInput
     mapped: tuple[str, ...] = ()
+    """The fields of `--map` with a value in the line."""
     notes: tuple[str, ...] = ()
+    """Warnings about the line; a warning that is the same for several lines of a log is reported once."""
 
 
 class TraceStep(Struct, frozen=True):

@@ -354,29 +354,31 @@ def utc_now() -> datetime:
 
 
 class Agent(Struct, frozen=True, kw_only=True):
-    """The definition of one agent.
-
-    `arguments` is called with a request and a folder, into which the agent may write side files: what it does not
-    print, such as its usage. After the agent has ended, `read_side_files` is called with that folder and the response
-    so far, and returns further steps. `read` and `fragment_types` are those of AgentStream. `env` is added to the
-    environment; API keys belong there, never in the arguments. With `writes_prompt_file` a fresh workspace gets
-    `prompt.md`.
-    """
+    """The definition of one agent."""
 
     kind: str
     executable: str
     install: str
     settings: AgentSettings
     arguments: Callable[[ProviderRequest, Path], Sequence[str]]
+    """Returns the arguments for a request, and for a folder into which the agent may write side files.
+
+    Side files hold what the agent does not print, such as its usage.
+    """
     read: ReadEvent
+    """As in AgentStream."""
     fragment_types: frozenset[str] = frozenset()
+    """As in AgentStream."""
     env: Mapping[str, str] = field(default_factory=dict)
+    """Added to the environment; API keys belong here, never in the arguments."""
     prompt: Callable[[ProviderRequest], str] = build_agent_prompt
     writes_prompt_file: bool = False
+    """True if a fresh workspace gets `prompt.md`."""
     is_logged: bool = True
     log_dir: str | None = None
     log_format: LogFormat = "summary"
     read_side_files: Callable[[Path, ProviderResponse], Iterable[Step]] = lambda _folder, _known: ()
+    """Returns further steps from the folder of side files and the response so far, after the agent has ended."""
 
 
 class AgentProvider:

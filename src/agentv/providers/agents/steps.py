@@ -104,18 +104,19 @@ class Returned(Struct, frozen=True):
 
 
 class Used(Struct, frozen=True):
-    """The usage and cost of one model call or, with `is_total`, of all calls so far.
-
-    `call` is the id of the model call. A further step with the same id adds its output tokens and cost, but neither
-    input tokens nor a request. A total replaces what was added before, except a higher number of requests.
-    `is_estimate` is True if a part of the tokens is estimated.
-    """
+    """The usage and cost of one model call or, with `is_total`, of all calls so far."""
 
     usage: Usage
     cost_usd: float | None = None
     is_total: bool = False
+    """True if it replaces what was added before, except a higher number of requests."""
     call: str | None = None
+    """The id of the model call.
+
+    A further step with the same id adds its output tokens and cost, but neither input tokens nor a request.
+    """
     is_estimate: bool = False
+    """True if a part of the tokens is estimated."""
 
 
 class SessionInfo(Struct, frozen=True):

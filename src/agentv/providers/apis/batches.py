@@ -139,9 +139,10 @@ class BatchedModelProvider(ModelProvider):
 
 
 class OpenAIBatches(Struct, frozen=True):
-    """The batch API for requests to `endpoint`. `url` returns the URL of a path such as `/batches`."""
+    """The batch API for requests to one endpoint."""
 
     url: Callable[[str], str]
+    """Returns the URL of a path such as `/batches`."""
     endpoint: str
 
     async def submit(self, bodies: Mapping[str, JsonObject], send: Send) -> str:

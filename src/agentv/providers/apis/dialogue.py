@@ -58,23 +58,23 @@ class Conversation(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """A turn of the model. `items` are the turn in the API's format, to be sent back when the conversation continues.
-
-    `is_cut` is True if the turn stopped at the token limit. `finish_reason` is the API's own value. `first_token_ms` is
-    the time from the start of the call to the first text, reasoning or argument of a tool, if the turn was streamed.
-    """
+    """A turn of the model."""
 
     text: str
     tool_calls: tuple[ToolCall, ...]
     items: tuple[JsonObject, ...]
+    """The turn in the API's format, to be sent back when the conversation continues."""
     finish_reason: str | None
+    """The API's own value."""
     is_cut: bool
+    """True if the turn stopped at the token limit."""
     usage: Usage | None
     request_id: str | None
     model: str | None
     quota: Quota | None = None
     reasoning: str | None = None
     first_token_ms: float | None = None
+    """From the start of the call to the first text, reasoning or argument of a tool; None unless streamed."""
 
 
 class Dialogue(Protocol):

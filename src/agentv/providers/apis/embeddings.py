@@ -81,12 +81,13 @@ def vector_of(value: JsonValue) -> Vector:
 
 
 class OpenAIEmbeddings(Struct, frozen=True):
-    """The embeddings endpoint at `url` for `model`, optionally with a number of `dimensions`."""
+    """The embeddings endpoint for one model."""
 
     url: str
     model: str
     settings: ModelSettings
     dimensions: int | None = None
+    """The length of the vectors; None for the model's default."""
     texts_at_once: int = 128
 
     @property

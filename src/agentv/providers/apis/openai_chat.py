@@ -182,17 +182,16 @@ class _Calls:
 
 
 class ChatDialogue(Struct, frozen=True):
-    """Builds requests and parses responses of the chat API at the URL that `url` returns for a model.
-
-    `limit_key` is the server's key for the limit of output tokens. `streams_usage` is False for a server that refuses
-    requests with `stream_options`, which ask for the usage of a streamed response.
-    """
+    """Builds requests and parses responses of the chat API."""
 
     url: Callable[[str], str]
+    """Returns the URL of the API for a model."""
     model: str
     settings: ModelSettings
     limit_key: str = "max_completion_tokens"
+    """The server's key for the limit of output tokens."""
     streams_usage: bool = True
+    """False for a server that refuses `stream_options`, which request the usage of a streamed response."""
 
     def initial_items(self, prompt: Prompt) -> tuple[JsonObject, ...]:
         """Return the turns as chat messages."""

@@ -44,10 +44,11 @@ POLL_S = 0.2
 
 
 class Exchange(Struct, frozen=True):
-    """The files of one request. The agent writes its answer to `unfinished`, then renames this file to `answer`."""
+    """The files of one request."""
 
     request: Path
     unfinished: Path
+    """The agent writes its answer to this file, then renames it to `answer`."""
     answer: Path
 
 
@@ -234,14 +235,13 @@ SUBAGENT_ROOT = "~/.agentv/vscode-agents"
 
 
 class Editor(Struct, frozen=True):
-    """The command of an editor. `template` is a workspace that its agents see in addition to their own folders.
-
-    `inherit` names the only variables that the command inherits besides PATH; None passes on all.
-    """
+    """The command of an editor."""
 
     command: tuple[str, ...]
     template: JsonObject
+    """A workspace that its agents see in addition to their own folders."""
     inherit: tuple[str, ...] | None = None
+    """The only variables that the command inherits besides PATH; None passes on all."""
 
     def open_command(self, workspace: Path) -> tuple[str, ...]:
         """Return the command that opens a window on a workspace."""
@@ -254,18 +254,18 @@ class Editor(Struct, frozen=True):
 
 
 class Job(Struct):
-    """One request in progress, in the folder of a subagent. `outcome` is None until there is an answer or a failure.
-
-    `command` is the editor's command that sends the request; `process` is None until it is started.
-    """
+    """One request in progress, in the folder of a subagent."""
 
     request: ProviderRequest
     folder: Path
     exchange: Exchange
     prompt: str
     command: tuple[str, ...]
+    """The editor's command that sends the request."""
     process: Launched | None = None
+    """None until the command is started."""
     outcome: ProviderResponse | Failure | None = None
+    """None until there is an answer or a failure."""
 
     @property
     def log(self) -> Path:

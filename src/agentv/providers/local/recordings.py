@@ -80,10 +80,11 @@ SEGMENTS = "segments.jsonl"
 
 
 class TableRecording(Struct, frozen=True):
-    """The recorded answers of a table. `positions` are indices into `rows`; the trial None stands for every trial."""
+    """The recorded answers of a table."""
 
     path: Path
     positions: Mapping[_AnswerKey, int]
+    """Indices into `rows`; the trial None stands for every trial."""
     rows: Sequence[JsonObject]
 
     def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
@@ -92,10 +93,11 @@ class TableRecording(Struct, frozen=True):
 
 
 class Recording(Struct, frozen=True):
-    """One file of recorded answers. `positions` are byte offsets; the trial None stands for every trial."""
+    """One file of recorded answers."""
 
     path: Path
     positions: Mapping[_AnswerKey, int]
+    """Byte offsets; the trial None stands for every trial."""
 
     def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
         """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none.

@@ -57,12 +57,13 @@ class Lines(Struct, frozen=True):
 
 
 class Value(Struct, frozen=True):
-    """A number in a table, with its 95 % interval and further texts. `share` is drawn as a bar where there is room."""
+    """A number in a table, with its 95 % interval and further texts."""
 
     text: Phrase
     interval: str = ""
     details: tuple[str, ...] = ()
     share: float | None = None
+    """Drawn as a bar where there is room."""
     is_best: bool = False
 
 
@@ -101,10 +102,11 @@ class Item(Struct, frozen=True):
 
 
 class Items(Struct, frozen=True):
-    """A list. `more` says how many items are left out, and where they are."""
+    """A list."""
 
     items: tuple[Item, ...]
     more: Phrase = ""
+    """How many items are left out, and where they are."""
 
 
 class Names(Struct, frozen=True):
@@ -161,22 +163,24 @@ class Section(Struct, frozen=True):
 
 
 class Details(Struct, frozen=True):
-    """Blocks that a page shows on demand. A terminal shows `command` instead, which prints them."""
+    """Blocks that a page shows on demand."""
 
     summary: Phrase
     blocks: "tuple[Block, ...]"
     command: str
+    """A terminal shows this command instead, which prints the blocks."""
 
 
 Block: TypeAlias = Verdict | Facts | Lines | Table | Items | Names | Changes | Bars | Histogram | Section | Details
 
 
 class Document(Struct, frozen=True):
-    """A report. `is_titled` is False if a terminal omits the title, because the command line above it says the same."""
+    """A report."""
 
     title: Phrase
     blocks: tuple[Block, ...]
     is_titled: bool = True
+    """False if a terminal omits the title, because the command line above it says the same."""
     mark: RowState | None = None
     """The state whose mark stands before the title of a pull request comment."""
 

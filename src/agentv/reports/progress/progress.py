@@ -45,21 +45,22 @@ _MAX_SUITE_NAMES = 3
 
 
 class Progress(Struct):
-    """Counts per target and in total. `cost_usd` sums the known costs; `has_cost` is True if any is known.
-
-    `busy` workers are running a case; `done` results are finished, of which `stored_before` were stored before the run
-    was resumed.
-    """
+    """Counts per target and in total."""
 
     started: RunStarted
     started_at: datetime
     by_target: dict[str, Counter[str]] = field(default_factory=dict)
     busy: int = 0
+    """The number of workers that are running a case."""
     done: int = 0
+    """The number of finished results."""
     stored_before: int = 0
+    """How many of the finished results were stored before the run was resumed."""
     retries: int = 0
     cost_usd: float = 0.0
+    """The sum of the known costs."""
     has_cost: bool = False
+    """True if any cost is known."""
     stopping: RunStopping | None = None
 
     def __post_init__(self) -> None:

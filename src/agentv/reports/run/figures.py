@@ -98,12 +98,14 @@ def corrected_notes(rates: Sequence[CorrectedRate]) -> list[str]:
 
 
 class Figure(Struct, frozen=True):
-    """A named number as text. `interval` may be empty; `share` is the value of a rate, 0..1."""
+    """A named number as text."""
 
     name: str
     value: str
     interval: str = ""
+    """May be empty."""
     share: float | None = None
+    """The value of a rate, 0..1."""
 
 
 def shown_k(targets: Sequence[TargetSummary]) -> int:

@@ -32,13 +32,11 @@ class ReportTools(Struct, frozen=True):
 
 
 class Format(Struct, frozen=True):
-    """The text to write for each event.
-
-    `empty` is the text of a file for which no event had a text; with None, no such file is written.
-    """
+    """The text to write for each event."""
 
     text_of: Callable[[RunEvent], str]
     empty: str | None = ""
+    """The text of a file for which no event had a text; with None, no such file is written."""
 
 
 class NoSettings(Struct, frozen=True):

@@ -33,11 +33,13 @@ NamedCase: TypeAlias = tuple[GateResult, GateCase]
 
 
 class _Suite(Struct):
-    """The testcases of one suite so far, with counts by kind. `first` are the cases that made a gate fail."""
+    """The testcases of one suite so far."""
 
     first: list[str] = field(default_factory=list)
+    """The cases that made a gate fail."""
     cases: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("failure", "error", "skipped"), 0))
+    """The number of testcases by kind."""
     seconds: float = 0.0
 
     def add(self, row: CaseResult, named: NamedCase | None, *, with_target: bool) -> None:

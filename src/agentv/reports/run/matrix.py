@@ -26,12 +26,13 @@ _COLUMN_GAP = 3
 
 
 class Grid(Struct, frozen=True):
-    """A matrix as rows and columns of names; `cells` has a list of cells for each row, None where nothing was run."""
+    """A matrix as rows and columns of names."""
 
     corner: str
     columns: Sequence[str]
     rows: Sequence[str]
     cells: Sequence[Sequence[CellSummary | None]]
+    """A list of cells for each row, with None where nothing was run."""
 
 
 def grid_of(matrix: MatrixSummary, *, is_transposed: bool = False) -> Grid:

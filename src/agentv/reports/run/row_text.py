@@ -21,13 +21,11 @@ _MAX_CLEANED_CHARS = 8 * _MAX_REASON_CHARS
 
 
 class RowLabels(Struct, frozen=True):
-    """The form of result labels: with suite or target if a run has several.
-
-    `trials` is the number of trials of each case, 1 if cases differ.
-    """
+    """The form of result labels: with suite or target if a run has several."""
 
     with_suite: bool = False
     trials: int = 1
+    """The number of trials of each case; 1 if cases differ."""
     with_target: bool = True
 
     @classmethod
@@ -81,9 +79,10 @@ def whole_reason(result: CaseResult) -> str:
 
 
 class _Reason(Struct, frozen=True):
-    """Builds the reason why a result did not pass. Each text is cut to `max_chars` characters; None does not cut."""
+    """Builds the reason why a result did not pass."""
 
     max_chars: int | None
+    """Each text is cut to this length; None does not cut."""
 
     def of_row(self, result: CaseResult) -> str:
         if result.error is not None:

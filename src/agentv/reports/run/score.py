@@ -57,9 +57,10 @@ def score_progress_text(tally: Tally, *, read: int, elapsed_s: float, signs: Sig
 
 
 class ScoreView(Struct, frozen=True):
-    """The layout of the report as text. `width` None: nothing is wrapped or cut."""
+    """The layout of the report as text."""
 
     width: int | None = 80
+    """None: nothing is wrapped or cut."""
     signs: Signs = UNICODE
     paint: Paint = without_colour
 

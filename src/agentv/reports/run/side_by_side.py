@@ -22,13 +22,14 @@ _MAX_TEXT_LINES = 12
 
 
 class CaseAnswers(Struct, frozen=True):
-    """The results of one case. `cells` has the results of each prompt and target, one for each trial."""
+    """The results of one case."""
 
     suite: str
     eval_id: str
     prompts: tuple[str | None, ...]
     targets: tuple[str, ...]
     cells: dict[tuple[str | None, str], tuple[RowDetail, ...]]
+    """The results of each prompt and target, one for each trial."""
 
     @classmethod
     def of(cls, details: Sequence[RowDetail], order: PlanOrder) -> "CaseAnswers":

@@ -36,9 +36,10 @@ PARTIAL_TRANSCRIPT = "partial transcript (before the failure)"
 
 
 class RunView(Struct, frozen=True):
-    """The layout of a run as text. `width` None: lines are not cut."""
+    """The layout of a run as text."""
 
     width: int | None = 80
+    """None: lines are not cut."""
     signs: Signs = UNICODE
     paint: Paint = without_colour
 
@@ -73,16 +74,14 @@ def partial_of(result: CaseResult, answer: Answer | None) -> Partial | None:
 
 
 class CaseView(Struct, frozen=True):
-    """A result with its case, answer and labels, as far as they are stored, and the layout of the text.
-
-    `width` None: nothing is wrapped.
-    """
+    """A result with its case, answer and labels, as far as they are stored, and the layout of the text."""
 
     result: CaseResult
     case: CaseRecord | None = None
     answer: Answer | None = None
     labels: Sequence[Label] = ()
     width: int | None = 80
+    """None: nothing is wrapped."""
     signs: Signs = UNICODE
     paint: Paint = without_colour
 

@@ -24,16 +24,17 @@ STATES_OF_GATES: Mapping[GateState, RowState] = {
 
 
 class Signs(Struct, frozen=True):
-    """A set of symbols. `bars` rise from left to right. `full` and `head` are the body and tip of a progress bar.
-
-    `box` has the top corners, the side and the bottom corners of a frame.
-    """
+    """A set of symbols."""
 
     marks: Mapping[RowState, str]
     bars: str
+    """They rise from left to right."""
     full: str
+    """The body of a progress bar."""
     head: str
+    """The tip of a progress bar."""
     box: tuple[str, str, str, str, str]
+    """The top corners, the side and the bottom corners of a frame."""
     rule: str
     times: str
     dot: str

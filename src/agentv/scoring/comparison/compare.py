@@ -74,11 +74,7 @@ class CaseDifference(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """The differences of two runs over their common cases.
-
-    `pairs_with_errors` are the pairs with an error in any row. If `is_paired` is False, the runs are independent
-    samples: there are no pairs, and all cases count.
-    """
+    """The differences of two runs over their common cases."""
 
     before: Side
     after: Side
@@ -86,11 +82,13 @@ class Comparison(Struct, frozen=True):
     threshold: float
     cases: tuple[CaseDifference, ...]
     pairs_with_errors: tuple[Pair, ...]
+    """The pairs with an error in any row."""
     score: MeasureDifference | None
     passed: MeasureDifference | None
     evaluators: tuple[MeasureDifference, ...]
     spending: tuple[MeasureDifference, ...]
     is_paired: bool = True
+    """False if the runs are independent samples: there are no pairs, and all cases count."""
 
     @property
     def finding(self) -> Finding:

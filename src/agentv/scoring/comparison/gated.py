@@ -43,15 +43,14 @@ class RecordedRegressions(Struct, frozen=True):
 
 
 class MeasurementsWithBaseline(Struct, frozen=True):
-    """The measurements of a run, or of one `suite` if it is set, plus the metrics about its baseline.
-
-    `confirmations` is None if no gate asks for confirmed regressions.
-    """
+    """The measurements of a run, plus the metrics about its baseline."""
 
     measured: Measurements
     comparison: Regressions
     confirmations: Confirmations | None = None
+    """None if no gate asks for confirmed regressions."""
     suite: str | None = None
+    """The only suite that is measured, None for the whole run."""
 
     def score_change(self) -> ScoreChange | None:
         """Return what the comparison with the baseline found on the mean score."""

@@ -22,15 +22,13 @@ GROUPINGS = ("tag", "prompt", "target", "evaluator", "suite", "dataset", "week")
 
 
 class GroupKey(NamedTuple):
-    """The name of a group, and the target and prompt of its rows.
-
-    In the key of paired groups, `target` is "" if each side has a single target or the groups are targets. Likewise,
-    `prompt` is None if each side has a single prompt or the groups are prompts.
-    """
+    """The name of a group, and the target and prompt of its rows."""
 
     name: str
     target: str = ""
+    """In the key of paired groups, "" if each side has a single target or the groups are targets."""
     prompt: str | None = None
+    """In the key of paired groups, None if each side has a single prompt or the groups are prompts."""
 
 
 class RowFilter(Struct, frozen=True):

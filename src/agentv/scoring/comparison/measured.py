@@ -28,29 +28,36 @@ class MeasureDifference(Struct, frozen=True):
     """The difference of two runs in one measure, between paired cases or between independent samples.
 
     A paired case has the measure in both runs; it counts once, however many trials and targets it was run with. In an
-    independent sample each result counts. All cases of a session form one cluster. `difference` is the mean after minus
-    the mean before. `sizes` are the numbers of cases before and after; they are equal if the cases are paired. `higher`
-    and `lower` are the numbers of paired cases with a higher or lower value after; both are 0 for independent samples.
-    `moments_after` has the moments of the later run's clusters, for an interval of `after` if that is a score or a
-    rate. `procedure` is the test with its inversion, None for independent samples and without a test. `p` is the p of
-    the test, corrected if several measures were tested; `interval` then has the level of that correction, so that it
-    excludes 0 exactly if p is at most 5 %. Either `differences` or `independent` is set.
+    independent sample each result counts. All cases of a session form one cluster. Either `differences` or
+    `independent` is set.
     """
 
     measure: str
     before: float
     after: float
     difference: float
+    """The mean after minus the mean before."""
     sizes: tuple[int, int]
+    """The numbers of cases before and after; they are equal if the cases are paired."""
     interval: Interval | None
+    """The confidence interval of `difference`.
+
+    If several measures were tested, it has the level of their correction, so that it excludes 0 exactly if `p` is at
+    most 5 %.
+    """
     moments_after: ClusterMoments
+    """The moments of the later run's clusters, for an interval of `after` if that is a score or a rate."""
     differences: PairedDifferences | None = None
     independent: IndependentSides | None = None
     higher: int = 0
+    """The number of paired cases with a higher value after, 0 for independent samples."""
     lower: int = 0
+    """The number of paired cases with a lower value after, 0 for independent samples."""
     procedure: PairedProcedure | None = None
+    """The test with its inversion, None for independent samples and without a test."""
     test: PairedTest | None = None
     p: float | None = None
+    """The p of the test, corrected if several measures were tested."""
 
     @property
     def cases(self) -> int:
@@ -138,18 +145,18 @@ def measure_difference(
 
 
 class _Pairs(Struct):
-    """The values of one measure in both runs, in columns, so that a million cases fit into memory.
-
-    `index_by_case` numbers the cases. `first` holds the values of the first pair of each case in both runs,
-    `later_pairs` those of its other targets and prompts. `sessions` are the sessions of the cases that have one. `rows`
-    is the number of rows of the later run that have the measure.
-    """
+    """The values of one measure in both runs, in columns, so that a million cases fit into memory."""
 
     index_by_case: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """The number of each case."""
     first: tuple["array[float]", "array[float]"] = field(default_factory=lambda: (array("d"), array("d")))
+    """The values of the first pair of each case, in both runs."""
     later_pairs: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    """The values of a case's other targets and prompts, by its number."""
     sessions: dict[int, str] = field(default_factory=dict)
+    """The sessions of the cases that have one."""
     rows: int = 0
+    """The number of rows of the later run that have the measure."""
 
     def add(self, case: tuple[str, ...], values: tuple[float, float], session: str | None, *, rows: int) -> None:
         """Add the values of a pair, before and after; `rows` rows of the later run have the measure."""

@@ -34,19 +34,21 @@ class RowPosition(NamedTuple):
 
 
 class ScoredRow(Struct, frozen=True):
-    """One row of a run, with the values that are compared.
-
-    `measures` holds the known values by name: the score (0..1) and whether the row passed (1.0 or 0.0) if it was
-    judged, the score of each evaluator that judged, the cost in dollars, the latency in seconds, the tokens. Cost,
-    latency and tokens of a row with an error are left out. `position` is None if the row was not read from a
-    results.jsonl. `session` is None for a row without one; cases of one session are not independent.
-    """
+    """One row of a run, with the values that are compared."""
 
     slot: ResultKey
     state: RowState
     measures: Mapping[str, float] = field(default_factory=dict)
+    """The known values by name.
+
+    They are the score (0..1) and whether the row passed (1.0 or 0.0) if it was judged, the score of each evaluator that
+    judged, the cost in dollars, the latency in seconds, and the tokens. Cost, latency and tokens of a row with an error
+    are left out.
+    """
     position: RowPosition | None = None
+    """None if the row was not read from a results.jsonl."""
     session: str | None = None
+    """None for a row without one; cases of one session are not independent."""
 
 
 def evaluator_measure(name: str) -> str:

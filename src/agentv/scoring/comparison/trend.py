@@ -72,14 +72,13 @@ _DIGITS = 6
 
 
 class Observation(Struct, frozen=True):
-    """The value of one run in a series; `weight` is its effective number of independent cases.
-
-    `variance` is the variance of a single case, for values of 0..1; None if it is not known.
-    """
+    """The value of one run in a series."""
 
     value: float
     weight: float = 1.0
+    """The effective number of independent cases."""
     variance: float | None = None
+    """The variance of a single case, for values of 0..1; None if it is not known."""
 
     @classmethod
     def of_moments(cls, moments: ClusterMoments) -> "Observation":
@@ -91,16 +90,16 @@ class Observation(Struct, frozen=True):
 
 
 class ChangePoint(Struct, frozen=True):
-    """A change of level at observation number `at` (from 0), the first of the new level.
-
-    `before` and `after` are the means of the levels on both sides; `p` is the probability of so clear a change anywhere
-    in a series of constant level.
-    """
+    """A change of level in a series of observations."""
 
     at: int
+    """The index of the first observation of the new level, from 0."""
     before: float
+    """The mean of the old level."""
     after: float
+    """The mean of the new level."""
     p: float
+    """The probability of so clear a change anywhere in a series of constant level."""
 
 
 def find_changes(series: Sequence[Observation], *, level: float = SIGNIFICANCE) -> tuple[ChangePoint, ...]:
@@ -249,13 +248,7 @@ SuiteTarget = tuple[str, str]
 
 
 class TrendRun(Struct, frozen=True):
-    """A stored run in a trend. `suites` has the SHA-256 of each planned suite, `targets` the planned names.
-
-    `sums` has the sums of each suite and target; `problem` says why they cannot be read. `shard` is set for a part of a
-    run, `parents` are the parts that a merged run was made of. `selection` holds the options that selected some of the
-    cases or evaluators: only runs of the same selection are comparable. `part` says why it is not a whole run.
-    `edits` are all that shows that its files were edited after it was written.
-    """
+    """A stored run in a trend."""
 
     run_id: str
     created_at: datetime
@@ -265,31 +258,39 @@ class TrendRun(Struct, frozen=True):
     is_dirty: bool = False
     tags: tuple[str, ...] = ()
     shard: str | None = None
+    """Set for a part of a run."""
     selection: str = ""
+    """The options that selected some of the cases or evaluators; only runs of the same selection are comparable."""
     part: str = ""
+    """The reason why it is not a whole run, "" for a whole one."""
     parents: tuple[str, ...] = ()
+    """The parts that a merged run was made of."""
     suites: Mapping[str, str | None] = field(default_factory=dict)
+    """The SHA-256 of each planned suite."""
     targets: tuple[str, ...] = ()
+    """The names of the planned targets."""
     sums: Mapping[SuiteTarget, RunSums] = field(default_factory=dict)
+    """The sums of each suite and target."""
     problem: str | None = None
+    """The reason why the sums cannot be read."""
     edits: tuple[str, ...] = ()
+    """All signs that its files were edited after it was written."""
 
 
 class TrendPoint(Struct, frozen=True):
-    """A run in a series. Either it was measured, or `gap` says why not.
-
-    `difference` is to the previous measured point of the same version of the suite and the same cases.
-    `is_suite_changed` says that the suite's file differs from the previous run's, so that the value cannot be compared
-    with earlier ones. `runs` is the number of runs of its commit that the point represents.
-    """
+    """A run in a series. Either it was measured, or there is a gap."""
 
     run: TrendRun
     counts: Mapping[str, int]
     measured: MetricValue | None
     gap: str | None = None
+    """The reason why the run was not measured."""
     difference: float | None = None
+    """The change since the previous measured point of the same version of the suite and the same cases."""
     is_suite_changed: bool = False
+    """True if the suite's file differs from the previous run's, so that earlier values are not comparable."""
     runs: int = 1
+    """The number of runs of its commit that the point represents."""
 
     @property
     def is_whole(self) -> bool:
@@ -298,11 +299,14 @@ class TrendPoint(Struct, frozen=True):
 
 
 class SeriesChange(Struct, frozen=True):
-    """A change of level at `points[at]`. `before` and `after` are means, geometric ones for costs and latencies."""
+    """A change of level in a series of points."""
 
     at: int
+    """The index in `points` of the first point of the new level."""
     before: float
+    """The mean of the old level, a geometric mean for costs and latencies."""
     after: float
+    """The mean of the new level, a geometric mean for costs and latencies."""
     p: float
 
 

@@ -45,14 +45,13 @@ class Spill(Protocol):
 
 
 class _SpilledChunk(NamedTuple):
-    """Sorted entries in a spill, from the byte `offset`.
-
-    `starts` has the index of each part's first entry, and at the end the number of entries.
-    """
+    """Sorted entries in a spill."""
 
     spill: Spill
     offset: int
+    """The position of their first byte."""
     starts: "array[int]"
+    """The index of each part's first entry, and at the end the number of entries."""
 
 
 def case_of(slot: ResultKey) -> int:

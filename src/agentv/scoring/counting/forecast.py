@@ -12,19 +12,20 @@ _MS_PER_S = 1000
 
 
 class PastUsage(Struct):
-    """The measured usage of rows of one suite and target: sums over `rows`, in tokens, dollars and worker seconds.
-
-    Tokens and cost are None if they are unknown for any row. `runs` are the ids of the rows' runs. With
-    `is_target_changed` the target had other settings in one of them.
-    """
+    """The measured usage of rows of one suite and target: sums over `rows`."""
 
     rows: int = 0
     judge_calls: int = 0
     tokens: int | None = 0
+    """None if they are unknown for any row."""
     cost_usd: float | None = 0.0
+    """None if it is unknown for any row."""
     seconds: float = 0.0
+    """Worker seconds."""
     runs: dict[str, None] = field(default_factory=dict)
+    """The ids of the rows' runs."""
     is_target_changed: bool = False
+    """True if the target had other settings in one of the runs."""
 
     def add(self, row: CaseResult) -> None:
         """Add one answered row."""
@@ -45,19 +46,18 @@ def _judge_calls(result: EvaluatorResult) -> int:
 
 
 class ForecastPart(Struct, frozen=True):
-    """The planned rows of one suite and target, and their usage in earlier runs.
-
-    `rows` is None for a stream of unknown length, `measured` is None without an earlier run. `workers` is
-    the number of concurrent calls of the target. `reruns` are the most rows that may be called again to confirm
-    regressions.
-    """
+    """The planned rows of one suite and target, and their usage in earlier runs."""
 
     suite: str
     target: str
     workers: int
+    """The number of concurrent calls of the target."""
     rows: int | None
+    """None for a stream of unknown length."""
     measured: PastUsage | None
+    """None without an earlier run."""
     reruns: int = 0
+    """The maximum number of rows that may be called again to confirm regressions."""
 
     @property
     def reruns_cost_usd(self) -> float | None:

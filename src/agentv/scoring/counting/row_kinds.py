@@ -13,10 +13,9 @@ ScoredPart: TypeAlias = tuple[str, RowState, float | None]
 
 
 class RowKind(Struct, frozen=True, gc=False):
-    """The values that a row is counted by. One is created for every row, so it must be fast to create and to hash.
+    """The values that a row is counted by.
 
-    `evaluators` has the name, type, status, verdict and score of each evaluator; `criteria` has the name and value of
-    each criterion, and whether it has an error.
+    One is created for every row, so it must be fast to create and to hash.
     """
 
     state: RowState
@@ -26,7 +25,9 @@ class RowKind(Struct, frozen=True, gc=False):
     dataset: str
     tags: tuple[str, ...]
     evaluators: tuple[tuple[str, str, EvaluatorStatus, Verdict | None, float], ...]
+    """The name, type, status, verdict and score of each evaluator."""
     criteria: tuple[tuple[str, float | None, bool], ...]
+    """The name and value of each criterion, and whether it has an error."""
     prompt: str | None = None
 
     def scored_evaluators(self) -> list[tuple[str, str, RowState, float]]:

@@ -26,18 +26,17 @@ class MetricValue(Struct, frozen=True):
 
 
 class RunSums(Struct, frozen=True):
-    """The rows of one suite and target in one run: counts by state, sums over cases, cost, percentiles of latency.
-
-    `evaluators` has the moments of scores and of passes by name; `latencies` has the seconds and their interval for
-    `p50`, `p95` and `p99`. `cost_usd` is None where a price is unknown.
-    """
+    """The counts by state, sums over cases, cost and latencies of one suite and target in one run."""
 
     counts: Mapping[str, int]
     scores: ClusterMoments
     passes: ClusterMoments
     cost_usd: float | None
+    """None if a price is unknown."""
     evaluators: Mapping[str, tuple[ClusterMoments, ClusterMoments]] = field(default_factory=dict)
+    """The moments of scores and of passes, by the evaluator's name."""
     latencies: Mapping[str, tuple[float, Interval | None]] = field(default_factory=dict)
+    """The percentiles in seconds, with their interval, under the keys `p50`, `p95` and `p99`."""
 
     @classmethod
     def of(cls, summary: Summary) -> "RunSums":

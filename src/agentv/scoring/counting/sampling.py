@@ -19,15 +19,17 @@ _COUNT = re.compile(r"[1-9]\d*")
 
 
 class Sample(Struct, frozen=True):
-    """A seeded share of the lines: those with a hash below `bound` (of 2**64), or `count` lines if `count` is set.
-
-    `by` is the path of a JSON key whose value is hashed instead of the line, so that lines with the same value are
-    included or left out together.
-    """
+    """A seeded share of the lines."""
 
     bound: int = _HASH_RANGE
+    """Lines with a hash below it (of 2**64) are included; not used if `count` is set."""
     count: int | None = None
+    """The number of lines to include; None if `bound` decides."""
     by: tuple[str, ...] = ()
+    """The path of a JSON key whose value is hashed instead of the line.
+
+    Lines with the same value are thus included or left out together.
+    """
     seed: int = 0
 
     def hash_of(self, key: bytes) -> int:

@@ -251,15 +251,17 @@ _MAX_PENDING = 64
 class SingleRows(Struct):
     """Judged rows that are the only ones of their cases.
 
-    `total`, `squares` and `cubes` are the sums of their scores, of the squares and of the cubes, all computed from
-    scores in units of 2**-64.
+    Its sums are computed from scores in units of 2**-64.
     """
 
     rows: int = 0
     passed: int = 0
     total: int = 0
+    """The sum of the scores."""
     squares: int = 0
+    """The sum of their squares."""
     cubes: int = 0
+    """The sum of their cubes."""
 
     def add(self, rows: int, score: float, *, passed: bool) -> None:
         """Count `rows` rows with the same score."""
@@ -273,16 +275,18 @@ class SingleRows(Struct):
 
 
 class Tally(Struct):
-    """Counts and score sum of one group of rows. `cases` has sums by case, only for cases that may have several rows.
+    """Counts and score sum of one group of rows.
 
-    Rows of one session form one cluster in intervals. `clusters` has sums by session, or by case for rows without a
-    session; it is None as long as no row has a session. With a `spill`, `cases` and `clusters` take a bounded amount of
-    memory. Rows added without `case`, and cases of `add_cases`, are pending until `_settle`.
+    Rows of one session form one cluster in intervals. Rows added without `case`, and cases of `add_cases`, are pending
+    until `_settle`.
     """
 
     spill: Spill | None = None
+    """If set, `cases` and `clusters` take a bounded amount of memory."""
     cases: CaseSums | None = None
+    """Sums by case, only for cases that may have several rows."""
     clusters: CaseSums | None = None
+    """Sums by session, or by case for rows without a session; None as long as no row has a session."""
     _counts: Counter[str] = field(default_factory=Counter)
     _single: SingleRows = field(default_factory=SingleRows)
     _unstored_passes: ClusterMoments = _NO_MOMENTS
@@ -512,14 +516,13 @@ def _values(name: str, k: int, cases: Iterable[CaseSum]) -> Iterable[tuple[int, 
 
 
 class _Spending(Struct):
-    """Usage and cost of calls. `cost_usd` is None if the cost of any call is unknown.
-
-    `is_estimated` is True if any usage or cost was estimated.
-    """
+    """Usage and cost of calls."""
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
+    """None if the cost of any call is unknown."""
     is_estimated: bool = False
+    """True if any usage or cost was estimated."""
 
     def add(self, usage: Usage | None, cost_usd: float | None, *, called: bool, is_estimated: bool) -> bool:
         """Add the usage and cost of a row; return False if a call was made at an unknown cost.

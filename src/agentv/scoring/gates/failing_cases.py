@@ -25,20 +25,21 @@ Part: TypeAlias = tuple[RowState, float | None]
 
 
 class ListedCase(Struct, frozen=True):
-    """A case that counts against a gate. `seq` is the number of its worst result in results.jsonl.
-
-    `failed` of its `results` count against the gate. `before` is its mean score in the baseline, and `seq_before` the
-    number of a result there; None without a baseline, or for a file of scores. `reruns` is how often it failed when it
-    was called again.
-    """
+    """A case that counts against a gate."""
 
     name: CaseName
     seq: int
+    """The number of its worst result in results.jsonl."""
     failed: int = 1
+    """The number of its results that count against the gate."""
     results: int = 1
+    """The number of all its results."""
     before: float | None = None
+    """Its mean score in the baseline, None without one."""
     seq_before: int | None = None
+    """The number of a result in the baseline; None without a baseline, or for a file of scores."""
     reruns: int = 0
+    """How often it failed when it was called again."""
 
 
 class ListedCases(Struct, frozen=True):

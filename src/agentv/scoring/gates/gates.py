@@ -31,15 +31,16 @@ _RANGES: Mapping[Unit, tuple[float, float]] = {"share": (0, 1), "score": (0, 1),
 
 
 class Metric(Struct, frozen=True):
-    """A metric. `takes` is the kind of its argument; a metric that takes a name has `fields`, such as `mean`.
-
-    `unit` is not used if there are fields, which have their own units. `has_interval` says that `with 95%` is allowed.
-    """
+    """A metric of gates."""
 
     unit: Unit = "number"
+    """Not used if there are fields, which have their own units."""
     takes: ArgumentKind = "nothing"
+    """The kind of its argument."""
     fields: tuple[str, ...] = ()
+    """Names such as `mean`; only a metric that takes a name has fields."""
     has_interval: bool = False
+    """True if `with 95%` is allowed."""
 
     def unit_of(self, field: str | None) -> Unit:
         """Return the unit of a field of the metric; of the metric itself if `field` is None."""
@@ -162,10 +163,7 @@ class Part(Struct, frozen=True):
 
 
 class WrittenGate(Struct, frozen=True):
-    """The parts of a gate, before its metric is looked up.
-
-    `is_percent` says that `%` follows the number. `level` is the `95%` after `with`.
-    """
+    """The parts of a gate, before its metric is looked up."""
 
     name: Part
     argument: Part | None
@@ -173,7 +171,9 @@ class WrittenGate(Struct, frozen=True):
     operator: Part
     number: Part
     is_percent: bool
+    """True if `%` follows the number."""
     level: Part | None
+    """The `95%` after `with`."""
 
 
 def read_gate(expression: str) -> WrittenGate:
@@ -309,15 +309,14 @@ _DIGITS = (4, 6, 9)
 
 
 class ScoreChange(Struct, frozen=True):
-    """What a comparison with an earlier run found on the mean score.
-
-    `worse` is the number of targets whose mean score is significantly lower. `text` says what was found, as the report
-    of a comparison does. `worse_targets` are their names, empty if the run has one target.
-    """
+    """The result of comparing the mean score with that of an earlier run."""
 
     worse: int
+    """The number of targets whose mean score is significantly lower."""
     text: str
+    """The result in words, as in the report of a comparison."""
     worse_targets: tuple[str, ...] = ()
+    """The names of these targets, empty if the run has one target."""
 
 
 class Measurements(Protocol):
@@ -346,11 +345,7 @@ class Measurements(Protocol):
 
 
 class Gate(Struct, frozen=True):
-    """A parsed gate. `bound` is in the unit of the metric: 0..1 for a share.
-
-    With `uses_interval` (`with 95%`) an end of the interval is compared: the low end for `>=` and `>`, the high end for
-    `<=` and `<`. `argument_column` is the column in the expression where the argument begins, from 1.
-    """
+    """A parsed gate."""
 
     expression: str
     name: str
@@ -358,9 +353,15 @@ class Gate(Struct, frozen=True):
     field: str | None
     operator: str
     bound: float
+    """In the unit of the metric: 0..1 for a share."""
     metric: Metric
     uses_interval: bool = False
+    """True for a gate `with 95%`, which compares an end of the interval.
+
+    The low end is compared for `>=` and `>`, the high end for `<=` and `<`.
+    """
     argument_column: int = 1
+    """The column in the expression where the argument begins, from 1."""
 
     @property
     def is_rate(self) -> bool:

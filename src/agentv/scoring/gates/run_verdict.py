@@ -29,16 +29,18 @@ _WHY_INCOMPLETE = {"failed": "the run could not continue", "running": "the run i
 
 
 class ScopedGate(Struct, frozen=True):
-    """A gate with its scope: the whole run, or the results of one eval file, which its sentence then names.
-
-    `not_evaluated` says why the gate does not apply to the run, None if it does: a clause such as "the selection leaves
-    out tag 'refund'". `recorded` is the result that a stored run has recorded, if its rows alone do not give it.
-    """
+    """A gate with its scope: the whole run, or the results of one eval file."""
 
     gate: Gate
     suite: str | None = None
+    """The eval file, which the gate's sentence then names; None for the whole run."""
     not_evaluated: str | None = None
+    """The reason why the gate does not apply to the run, None if it does.
+
+    It is a clause such as "the selection leaves out tag 'refund'".
+    """
     recorded: GateResult | None = None
+    """The result that a stored run has recorded, if its rows alone do not give it."""
 
     def check(self, counted: "VerdictCounts") -> GateResult:
         """Check the gate on the results of its scope."""
@@ -99,24 +101,25 @@ class VerdictCounts(Measurements, Protocol):
 
 
 class Ending(Struct, frozen=True):
-    """The ending of a run. `reason` says why the run did not finish, or why it finished without results.
-
-    `planned` is the planned number of results, None if it is not known; `is_stored` says whether results were stored.
-    `noun` is the word for a result in messages. `is_judge_stop` is True if a judge that kept failing ended the run,
-    which is then incomplete, whatever its gates say. `incomplete` is another reason why no verdict can be given.
-    `is_merged` is True for a run that was merged from shards: without all of them its gates decide nothing.
-    """
+    """The ending of a run."""
 
     state: RunState
     reason: str | None = None
+    """Why the run did not finish, or why it finished without results."""
     planned: int | None = None
+    """The planned number of results, None if it is not known."""
     invalid_rows: int = 0
     signal_number: int = INTERRUPT_SIGNAL
     is_stored: bool = True
+    """True if results were stored."""
     noun: str = "result"
+    """The word for a result in messages."""
     is_judge_stop: bool = False
+    """True if a judge that kept failing ended the run, which is then incomplete, whatever its gates say."""
     incomplete: str | None = None
+    """Another reason why no verdict can be given."""
     is_merged: bool = False
+    """True for a run that was merged from shards: without all of them its gates decide nothing."""
 
     def lacks_results(self, rows: int) -> bool:
         """Return True for a finished run with fewer results than planned."""

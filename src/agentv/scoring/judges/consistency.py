@@ -69,18 +69,18 @@ _PREFERENCES = get_args(Better)
 
 
 class RepeatedJudgement(Struct, frozen=True):
-    """One answer, of `length` characters, with a judge's repeated opinions on it.
-
-    `failed` is the number of repeats without an opinion. `comparisons` is the number of comparisons with another answer
-    that were made in both orders; in `flips` of them the order changed the preference.
-    """
+    """One answer with a judge's repeated opinions on it."""
 
     slot: ResultKey
     length: int
+    """In characters."""
     opinions: tuple[Opinion, ...]
     failed: int = 0
+    """The number of repeats without an opinion."""
     comparisons: int = 0
+    """The number of comparisons with another answer that were made in both orders."""
     flips: int = 0
+    """The number of these comparisons in which the order changed the preference."""
 
     @property
     def is_consistent(self) -> bool:
@@ -104,35 +104,35 @@ class RepeatedJudgement(Struct, frozen=True):
 
 
 class LengthCorrelation(Struct, frozen=True):
-    """Spearman's correlation of answer length with the judge's score over a number of answers.
-
-    `value` is None if all lengths or all scores are equal. `interval` is also None for fewer than ten
-    cases, or if the correlation is 1 or -1.
-    """
+    """Spearman's correlation of answer length with the judge's score."""
 
     value: float | None
+    """None if all lengths or all scores are equal."""
     answers: int
+    """The number of answers."""
     interval: Interval | None = None
+    """None without a value, for fewer than ten cases, or if the correlation is 1 or -1."""
 
 
 class Consistency(Struct, frozen=True):
-    """The consistency of a judge on `answers` answers with at least one opinion, each judged `repeats` times.
-
-    `failed` is the number of repeats without an opinion, of all answers together. Over answers with at least two
-    opinions: `same_verdict` is the share whose verdicts are all equal, `deviation` the mean standard deviation of an
-    answer's scores, `alpha` Krippendorff's alpha of the verdicts. `position` is the share of comparisons whose
-    preference changes with the order of the answers, None without comparisons. `lengths` has the correlations over
-    answers by their most frequent verdict, under the keys `all`, `passed` and `failed`.
-    """
+    """The consistency of a judge on answers that it judged several times."""
 
     answers: int
+    """The number of answers with at least one opinion."""
     repeats: int
+    """How often each answer was judged."""
     failed: int
+    """The number of repeats without an opinion, of all answers together."""
     same_verdict: AgreementRate
+    """The share of answers whose verdicts are all equal, of those with at least two opinions."""
     deviation: float | None
+    """The mean standard deviation of an answer's scores, over answers with at least two opinions."""
     alpha: float | None
+    """Krippendorff's alpha of the verdicts, over answers with at least two opinions."""
     position: AgreementRate | None
+    """The share of comparisons whose preference changes with the order of the answers, None without comparisons."""
     lengths: Mapping[str, LengthCorrelation]
+    """The correlations over answers by their most frequent verdict, under the keys `all`, `passed` and `failed`."""
 
 
 def repeated_judgement(slot: ResultKey, length: int, results: Sequence[EvaluatorResult]) -> RepeatedJudgement:

@@ -69,15 +69,13 @@ class LabelledAnswer(Struct, frozen=True):
 
 
 class LabelledAnswers(Struct):
-    """The answers that both a judge and people judged by one criterion, and what could not be compared.
-
-    `unjudged` counts the labelled answers without an opinion of the judge. `unconverted` has a message for each human
-    score that cannot be converted to 0..1.
-    """
+    """The answers that both a judge and people judged by one criterion, and what could not be compared."""
 
     answers: list[LabelledAnswer] = field(default_factory=list)
     unjudged: int = 0
+    """The number of labelled answers without an opinion of the judge."""
     unconverted: list[str] = field(default_factory=list)
+    """A message for each human score that cannot be converted to 0..1."""
 
 
 def judge_opinion(row: CaseResult, evaluator: str, criterion: str) -> Opinion | None:

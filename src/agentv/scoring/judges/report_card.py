@@ -98,24 +98,21 @@ class Kappa(Struct, frozen=True):
 
 
 class PeopleAgreement(Struct, frozen=True):
-    """The agreement among people, on the `answers` that several of them judged.
-
-    `alike` is the share of pairs of annotators with the same verdict on an answer. `alpha` is Krippendorff's alpha of
-    verdicts, `scale_alpha` that of scores, None if people give only two different scores.
-    """
+    """The agreement among people on the answers that several of them judged."""
 
     annotators: int
     answers: int
+    """The number of these answers."""
     alike: float | None = None
+    """The share of pairs of annotators with the same verdict on an answer."""
     alpha: float | None = None
+    """Krippendorff's alpha of verdicts."""
     scale_alpha: float | None = None
+    """Krippendorff's alpha of scores, None if people give only two different scores."""
 
 
 class ReportCard(Struct, frozen=True):
-    """A judge compared with people. `split` counts the answers without a majority verdict, which only `people` covers.
-
-    `weighted` is the quadratically weighted kappa of scores, None if people give only two different scores.
-    """
+    """A judge compared with people."""
 
     cases: int
     confusion: Confusion
@@ -124,8 +121,10 @@ class ReportCard(Struct, frozen=True):
     specificity: AgreementRate
     kappa: Kappa
     weighted: Kappa | None
+    """The quadratically weighted kappa of scores, None if people give only two different scores."""
     people: PeopleAgreement
     split: int = 0
+    """The number of answers without a majority verdict, which only `people` covers."""
 
     @property
     def can_correct(self) -> bool:
@@ -291,22 +290,23 @@ class PairAgreement(Struct, frozen=True):
 
 
 class AnnotatorAgreement(Struct, frozen=True):
-    """The agreement of annotators on a criterion, over the answers to cases with `tag`, or over all (None).
-
-    `answers` counts those with two labels or more, `alike` is the share of their pairs with equal labels. `fleiss` is
-    Fleiss' kappa over the `complete` answers, which all annotators labelled.
-    """
+    """The agreement of annotators on a criterion."""
 
     criterion: str
     tag: str | None
+    """The tag of the cases whose answers are included; None for all cases."""
     metric: Metric
     annotators: tuple[str, ...]
     answers: int
+    """The number of answers with two labels or more."""
     cases: int
     alike: float | None
+    """The share of pairs of labels of an answer that are equal."""
     alpha: Kappa
     fleiss: float | None
+    """Fleiss' kappa over the `complete` answers."""
     complete: int
+    """The number of answers that all annotators labelled."""
     pairs: tuple[PairAgreement, ...]
 
 

@@ -25,6 +25,7 @@ from agentv.types.messages import FilePart, Message
 from agentv.types.messages_json import content_to_json, message_to_json
 from agentv.types.records.run import CaseRecord
 from agentv.types.scales import EvaluationCriteria
+from agentv.types.structs import struct_fields
 from agentv.types.targets import ResolvedTarget
 
 KEY_PREFIX = "v1:"
@@ -122,6 +123,8 @@ def question_key(case: EvalCase) -> str:
         parts["turns"] = inputs
         parts["files of turns"] = [(part.path, part.sha256) for part in files_of(inputs)]
         parts["turn rules"] = [case.turn_rules.on_failure, case.turn_rules.window]
+        if further := _without(turn_rules_to_json(case.turn_rules), _FIRST_TURN_RULES):
+            parts["further turn rules"] = further
     return digest(parts)
 
 
@@ -162,17 +165,19 @@ def turn_to_json(turn: CaseTurn, settings_class: SettingsClass | None = None) ->
     return {key: value for key, value in fields.items() if value}
 
 
+def _without(fields: JsonObject, names: Container[str]) -> JsonObject:
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+_FIRST_TURN_RULES = ("turn_aggregate", "on_turn_failure", "turn_window")
+"""Two of them are in every key of a conversation, so that stored answers stay valid; the first changes no answer."""
+
+
 def turn_rules_to_json(rules: TurnRules) -> dict[str, JsonValue]:
     """Return the rules as keys of `execution`, without those that have their default."""
-    given = {
-        "turn_aggregate": (rules.aggregate, _DEFAULT_RULES.aggregate),
-        "on_turn_failure": (rules.on_failure, _DEFAULT_RULES.on_failure),
-        "turn_window": (rules.window, _DEFAULT_RULES.window),
-    }
-    return {key: value for key, (value, default) in given.items() if value != default}
-
-
-_DEFAULT_RULES = TurnRules()
+    values: JsonObject = msgspec.to_builtins(rules)
+    fields = struct_fields(TurnRules)
+    return {str(each.extra["file_key"]): values[each.name] for each in fields if values[each.name] != each.default}
 
 
 def rubric_to_json(item: RubricItem, *, always: Container[str] = ("id", "description")) -> JsonObject:

@@ -183,10 +183,12 @@ class WeighedResult(Struct, frozen=True):
 
 
 class CriteriaScore(Struct, frozen=True):
-    """The score over criteria: `overall` is 0..1, None without a value; `scored` of `expected` results are included."""
+    """The score over criteria."""
 
     overall: float | None
+    """0..1, None without a value."""
     scored: int
+    """The number of `expected` results that are included."""
     expected: int
 
 

@@ -24,14 +24,16 @@ _PIECE = regex.compile(r"[\x00-\x7f]+(?!\p{M})|[\u1100-\u11ff\u3131-\u318e\uffa0
 
 
 class Folding(Struct, frozen=True, kw_only=True):
-    """Options of folding: wide, circled and similar letters become plain (NFKC), invisible characters are removed.
+    """Options of folding a text.
 
-    A run of white space becomes one blank. Letters become lower case unless `case_sensitive`; with `accents`, the
-    accents of Latin, Greek and Cyrillic letters are removed as well.
+    Wide, circled and similar letters become plain (NFKC), invisible characters are removed, and a run of white space
+    becomes one blank.
     """
 
     case_sensitive: bool = False
+    """False if letters become lower case."""
     accents: bool = False
+    """True if the accents of Latin, Greek and Cyrillic letters are removed as well."""
 
     def of(self, text: str) -> str:
         r"""Return the folded text.
@@ -88,16 +90,16 @@ class Folding(Struct, frozen=True, kw_only=True):
 
 
 class Places(Struct, frozen=True):
-    """The positions of a folded text's characters in the original, in code points.
-
-    From `folded[i]` on, `shifts[i]` white-space characters have been removed. `starts` and `origins` hold the start of
-    each character, folded and in the original; both are empty when only white space was removed.
-    """
+    """The positions of a folded text's characters in the original, in code points."""
 
     folded: tuple[int, ...]
+    """The positions in the folded text from which the `shifts` apply."""
     shifts: tuple[int, ...]
+    """From `folded[i]` on, `shifts[i]` white-space characters have been removed."""
     starts: tuple[int, ...]
+    """The start of each folded character, before white space is removed; empty if only white space was removed."""
     origins: tuple[int, ...]
+    """The start of each of these characters in the original; empty if only white space was removed."""
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the start and end in the original of the non-empty `folded[start:end]`."""

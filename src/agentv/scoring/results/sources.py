@@ -18,11 +18,13 @@ ReadFile = Callable[[str], str]
 
 
 class SourcePath(Struct, frozen=True):
-    """A parsed path: its text, its first name (`root`), and the keys or list indexes after it (`steps`)."""
+    """A parsed path, such as `metadata.a`."""
 
     path_text: str
     root: str
+    """Its first name."""
     steps: tuple[str, ...] = ()
+    """The keys or list indexes after the first name."""
 
 
 def parse_source(path_text: str) -> SourcePath:

@@ -10,15 +10,14 @@ LOWEST_CLAMPED, HIGHEST_CLAMPED = -0.5, 1.5
 
 
 class UnitScore(Struct, frozen=True):
-    """A number of a judge on the 0..1 contract.
-
-    `value` is the number, clamped to 0..1; `is_clamped` says that it was outside. `off_scale` is the message about a
-    number on another scale, which is never a verdict.
-    """
+    """A number of a judge on the 0..1 contract."""
 
     value: float
+    """The number, clamped to 0..1."""
     is_clamped: bool = False
+    """True if the number was outside of 0..1."""
     off_scale: str | None = None
+    """The message about a number on another scale, which is never a verdict."""
 
     @property
     def failure(self) -> Failure | None:

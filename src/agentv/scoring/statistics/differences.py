@@ -39,16 +39,18 @@ def common_step(differences: Sequence[float]) -> float | None:
 
 
 class PairedDifferences(Struct, frozen=True):
-    """Summary of differences by case: their number, mean, and standard deviation with n - 1 (0.0 below two cases).
+    """The summary of differences by case.
 
-    `step` is the common step of which all are multiples, 0.0 without one. If cases belong to sessions, `cases` is the
-    number of sessions, and deviation / √cases is the cluster-robust standard error.
+    If cases belong to sessions, deviation / √cases is the cluster-robust standard error.
     """
 
     cases: int
+    """The number of cases, or of sessions if cases belong to sessions."""
     mean: float
     deviation: float
+    """The standard deviation with n - 1, 0.0 below two cases."""
     step: float = 0.0
+    """The common step of which all differences are multiples, 0.0 without one."""
 
     @classmethod
     def of(cls, differences: Sequence[float]) -> Self:
@@ -86,14 +88,14 @@ class PairedDifferences(Struct, frozen=True):
 
 
 class PairedTest(Struct, frozen=True):
-    """Result of a test. `p` is two-sided, 0..1; `is_exact` is False if it is an approximation or from random draws.
-
-    `mcnemar` is the score test of passes and fails, `cluster-t` the test of two independent samples.
-    """
+    """The result of a test."""
 
     name: Literal["mcnemar", "sign-flips", "cluster-t"]
+    """`mcnemar` is the score test of passes and fails, `cluster-t` the test of two independent samples."""
     p: float
+    """Two-sided, 0..1."""
     is_exact: bool
+    """False if `p` is an approximation or from random draws."""
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:

@@ -73,16 +73,17 @@ def mean_interval(moments: ClusterMoments, level: float = LEVEL) -> Interval | N
 
 
 class _Scores(Struct, frozen=True):
-    """The mean score of `cases` cases, and the sums of squares and cubes of their distances from it.
-
-    `allowance` is the factor by which `squares` are increased because there are few cases.
-    """
+    """The mean score of some cases, and the sums of powers of their distances from it."""
 
     mean: float
     cases: float
+    """The number of cases."""
     squares: float
+    """The sum of the squares of the distances."""
     cubes: float
+    """The sum of the cubes of the distances."""
     allowance: float
+    """The factor by which `squares` are increased because there are few cases."""
 
     def bounds(self, deviate: float) -> tuple[float, float]:
         """Return the interval, limited to 0..1."""

@@ -36,11 +36,13 @@ def mcnemar_test(gained: int, lost: int) -> float:
 
 
 class PassChanges(Struct, frozen=True):
-    """The cases of two runs, each passed or failed: how many pass only after (`gained`) or only before (`lost`)."""
+    """The cases of two runs, each passed or failed."""
 
     cases: int
     gained: int
+    """The number of cases that pass only after."""
     lost: int
+    """The number of cases that pass only before."""
 
     @property
     def test(self) -> PairedTest:

@@ -11,17 +11,22 @@ _ROUNDING = 1e-9
 class ClusterMoments(Struct, frozen=True):
     """Sums over clusters of values of 0..1; a cluster is a case with all its repeats, or a session.
 
-    `n` and `y` are a cluster's number of rows and the sum of its values: `rows` is the sum of n, `total` of y,
-    `squares` of y², `crosses` of n·y, `sizes` of n²; `cubes` sums y³, n·y², n²·y and n³.
+    In the sums, n is a cluster's number of rows and y the sum of its values.
     """
 
     clusters: int
     rows: int
+    """The sum of n."""
     total: float
+    """The sum of y."""
     squares: float
+    """The sum of y²."""
     crosses: float
+    """The sum of n·y."""
     sizes: float
+    """The sum of n²."""
     cubes: tuple[float, float, float, float]
+    """The sums of y³, n·y², n²·y and n³."""
 
     @classmethod
     def of_rows(cls, rows: int, total: float, squares: float, cubes: float) -> Self:

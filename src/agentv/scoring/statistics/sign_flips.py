@@ -117,17 +117,19 @@ _BLOCK = 8
 class SignFlips(Struct, frozen=True, dict=True):
     """The test of a mean difference by sign flips, and its inversion.
 
-    `sums` and `sizes` are those of the differences of each cluster (a case without a session is a cluster). The
-    interval at the level 1 - a goes from the a/2 quantile of the mean differences of subsets of the clusters to the
+    The interval at the level 1 - a goes from the a/2 quantile of the mean differences of subsets of the clusters to the
     1 - a/2 quantile: a mean difference d is rejected by sign flips of (difference - d) exactly if it lies outside.
-    Hartigan 1969, JASA 64(328). `seed` draws the subsets.
+    Hartigan 1969, JASA 64(328). A case without a session is a cluster.
     """
 
     test: PairedTest
     differences: PairedDifferences
     sums: tuple[float, ...]
+    """The sum of the differences of each cluster."""
     sizes: tuple[int, ...]
+    """The number of differences of each cluster."""
     seed: int
+    """Draws the subsets."""
 
     @classmethod
     def of(cls, clusters: Sequence[Sequence[float]], rng: random.Random) -> Self:
@@ -188,7 +190,7 @@ class SignFlips(Struct, frozen=True, dict=True):
         count = len(means) + empty
         up_to_zero = bisect_right(means, ROUNDING) + empty
         rank = tail * count
-        if sign * self.differences.mean > 0 and 0 < up_to_zero < count:
+        if sign * self.differences.mean > ROUNDING and 0 < up_to_zero < count:
             share = self.p / 2
             if tail >= share - ROUNDING:
                 above = max(tail - share, 0.0) / (1 - share) * (count - up_to_zero)

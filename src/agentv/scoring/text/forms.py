@@ -48,16 +48,17 @@ _WORDS_OF_PIECE = re.compile(rf".{{1,{_PIECE}}}\S*", re.DOTALL)
 
 
 class TextForm(Struct, frozen=True, kw_only=True):
-    """A form of texts for comparison, in which some differences are ignored.
-
-    `unicode` NFC combines a letter and a combining accent into one character; NFKC also replaces wide letters and
-    ligatures by plain letters. Without `case_sensitive`, case is ignored (`Straße` equals `STRASSE`). With
-    `normalize_whitespace`, a run of white space is one blank and none is left at the ends.
-    """
+    """A form of texts for comparison, in which some differences are ignored."""
 
     unicode: UnicodeForm = "NFC"
+    """NFC combines a letter and a combining accent into one character.
+
+    NFKC also replaces wide letters and ligatures by plain letters.
+    """
     case_sensitive: bool = False
+    """If False, case is ignored (`Straße` equals `STRASSE`)."""
     normalize_whitespace: bool = True
+    """True if a run of white space becomes one blank, and none is left at the ends."""
 
     def of(self, text: str) -> str:
         r"""Return a text in this form.

@@ -16,15 +16,17 @@ MAX_CELLS = 4e10
 
 
 class Measure(Struct, frozen=True):
-    """A measure of similarity: `prepare` converts each text once, `compare` compares two converted texts (0..1).
-
-    `compare` gets the candidate first; the texts differ and are not empty. `is_linear` says that its time does not grow
-    with the product of both lengths.
-    """
+    """A measure of similarity."""
 
     compare: Callable[[Any, Any], float]  # the type of the prepared text differs by measure
+    """Returns the similarity (0..1) of two converted texts, the candidate first.
+
+    The texts differ and are not empty.
+    """
     prepare: Callable[[str], Any] = str
+    """Converts each text once."""
     is_linear: bool = False
+    """True if the time does not grow with the product of both lengths."""
 
 
 class Prepared(NamedTuple):

@@ -124,18 +124,22 @@ _MAX_INPUT_CHARS = 80
 class Trajectory(Struct, frozen=True, dict=True):
     """The expected trajectory. Tool names may be globs.
 
-    `any_order` only counts calls; the other modes compare them with `expected`. `minimums`, `maximums` and `forbidden`
-    may be combined with any mode: the score is then the mean over all requirements. `scoring` says how the comparison
-    is scored: `strict` as 1 or 0, `partial` as the number of common calls divided by the longer length, `matched` as
-    the share of expected calls that are matched (with `subset`, of actual calls that are expected).
+    `minimums`, `maximums` and `forbidden` may be combined with any mode: the score is then the mean over all
+    requirements.
     """
 
     mode: Mode
+    """`any_order` only counts calls; the other modes compare them with `expected`."""
     expected: tuple[ExpectedCall, ...] = ()
     minimums: Mapping[str, int] | None = None
     maximums: Mapping[str, int] | None = None
     forbidden: tuple[str, ...] = ()
     scoring: Scoring = "strict"
+    """How the comparison is scored.
+
+    It is `strict`, 1 or 0; `partial`, the number of common calls divided by the longer length; or `matched`, the share
+    of expected calls that are matched (with `subset`, of actual calls that are expected).
+    """
 
     @property
     def has_count_limits(self) -> bool:
@@ -162,17 +166,18 @@ class TrajectoryScore(Struct, frozen=True):
 
 
 class _Comparison(Struct, frozen=True):
-    """A comparison of actual with expected calls, with lines for hits and misses.
-
-    `share` returns the score for `partial` or `matched` scoring. `matched_calls` returns the indexes of the matching
-    actual calls, by the index of the expected call.
-    """
+    """A comparison of actual with expected calls, with lines for hits and misses."""
 
     all_match: bool
-    share: Callable[[], float]  # computed only if it is the score
+    share: Callable[[], float]
+    """Returns the score for `partial` or `matched` scoring; called only if it is the score."""
     hits: list[str]
     misses: list[str]
-    matched_calls: Callable[[], Mapping[int, Sequence[int]]]  # computed only if a call has a time limit
+    matched_calls: Callable[[], Mapping[int, Sequence[int]]]
+    """Returns the indexes of the matching actual calls, by the index of the expected call.
+
+    It is called only if a call has a time limit.
+    """
 
 
 def score_trajectory(trajectory: Trajectory, calls: Sequence[ToolCall]) -> TrajectoryScore:

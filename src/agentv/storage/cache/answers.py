@@ -32,11 +32,12 @@ ANSWER_SUFFIX = ".json"
 
 
 class CachedAnswer(Struct, frozen=True):
-    """A stored response, the name and provider of its target, and in `source` the run and time it came from."""
+    """A stored response, with the name and provider of its target."""
 
     target: str
     provider: str
     source: CachedFrom
+    """The run and time that the response came from."""
     response: ProviderResponse
 
 

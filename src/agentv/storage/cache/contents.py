@@ -14,15 +14,14 @@ ANSWERS, EMBEDDINGS = "answers", "embeddings"
 
 
 class CacheEntry(Struct, frozen=True):
-    """One file of a cache; `at` is the time of its answer, or of the last use of a file that does not record a time.
-
-    `target` is None if it is not recorded: for embeddings and for foreign files.
-    """
+    """One file of a cache."""
 
     kind: str
     file: CacheFile
     at: datetime
+    """The time of its answer, or of the last use of a file that does not record a time."""
     target: str | None = None
+    """None if it is not recorded: for embeddings and for foreign files."""
 
 
 class CacheGroup(Struct):

@@ -52,16 +52,16 @@ R = TypeVar("R")
 
 
 class SegmentRules(Struct, frozen=True):
-    """The size in bytes and the age in seconds from which a part is full.
-
-    `report_wait_s` are the seconds after which a wait for the place of the segments is reported. `before_step` is
-    called before each step of moving a part, with the name of the step and the name of the file.
-    """
+    """When a part is full, and how moving it is observed."""
 
     most_bytes: int = SEGMENT_BYTES
+    """The size from which a part is full."""
     most_s: float = SEGMENT_S
+    """The age from which a part is full."""
     report_wait_s: float = REPORT_WAIT_S
+    """A wait for the place of the segments is reported after this time."""
     before_step: Callable[[str, str], None] = lambda _step, _file: None
+    """Called before each step of moving a part, with the name of the step and the name of the file."""
 
 
 class SegmentWriter:

@@ -39,10 +39,12 @@ class Segment(Struct, frozen=True):
 
 
 class Segments(Struct, frozen=True):
-    """The segments that a run lists, by file, in the order of their lines; `url` is the folder that they are in."""
+    """The segments that a run lists."""
 
     url: str
+    """The folder that the segments are in."""
     of_files: Mapping[str, Sequence[Segment]]
+    """The segments by file, in the order of their lines."""
 
     def of(self, name: str) -> Sequence[Segment]:
         """Return the segments of a file of the run."""

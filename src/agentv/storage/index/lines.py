@@ -52,13 +52,12 @@ _decode_tags = msgspec.json.Decoder(list[str] | None).decode
 
 
 class LineBatch(Struct):
-    """The table rows that a batch of lines adds to the index: one tuple per row, in the order of the columns.
-
-    `end_offset` is the offset of the end of the last line, `lines` its number.
-    """
+    """The table rows that a batch of lines adds to the index: one tuple per row, in the order of the columns."""
 
     end_offset: int
+    """The offset of the end of the last line."""
     lines: int
+    """The number of the last line."""
     rows: list[tuple[object, ...]] = field(default_factory=list)
     cells: list[tuple[object, ...]] = field(default_factory=list)
     tag_sets: list[tuple[object, ...]] = field(default_factory=list)

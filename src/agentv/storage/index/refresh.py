@@ -53,11 +53,7 @@ _LINES_PER_TRANSACTION = 100_000
 
 
 class IndexedRun(Struct, frozen=True):
-    """The index's entry for a run: how far its files were read, and the counts.
-
-    `ended` is the final state that the run's events record, or None; `is_readable` is False when an event cannot be
-    read.
-    """
+    """The index's entry for a run: how far its files were read, and the counts."""
 
     run: int
     results_stamp: str
@@ -69,7 +65,9 @@ class IndexedRun(Struct, frozen=True):
     has_generations: bool
     counts_json: str
     ended: str | None
+    """The final state that the run's events record."""
     is_readable: bool
+    """False when an event cannot be read."""
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -18,13 +18,7 @@ LONGEST_VALUE = 256
 
 
 class RowQuery(Struct, frozen=True, kw_only=True):
-    """A filter, an order and a page. If several suites, targets, prompts, states or tags are given, one must match.
-
-    `text` is a part of the case id, where ASCII capitals and small letters are the same; `case` is an id or a glob
-    pattern. `metadata` maps a key to the required value (as JSON text unless it is a string) or to None for any value.
-    Results without a value to sort by come last; equal ones keep the order of writing. `page` counts from 1;
-    `page_size` None puts all on one page.
-    """
+    """A filter, an order and a page. If several suites, targets, prompts, states or tags are listed, one must match."""
 
     suites: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -32,18 +26,25 @@ class RowQuery(Struct, frozen=True, kw_only=True):
     states: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     text: str = ""
+    """A part of the case id, where ASCII capitals and small letters are the same."""
     case: str | None = None
+    """An id or a glob pattern."""
     metadata: Mapping[str, str | None] = field(default_factory=dict)
+    """Maps a key to the required value (as JSON text unless it is a string) or to None for any value."""
     sort: SortKey = "written"
+    """Results without a value to sort by come last; equal ones keep the order of writing."""
     is_descending: bool = False
     page: int = 1
+    """Counted from 1."""
     page_size: int | None = PAGE_SIZE
+    """None puts all on one page."""
 
 
 class RowEntry(Struct, frozen=True):
-    """One current result: the values it is listed by, and its place in results.jsonl (`line` counts from 1)."""
+    """One current result: the values it is listed by, and its place in results.jsonl."""
 
     line: int
+    """Counted from 1."""
     offset: int
     size: int
     slot: ResultKey
@@ -68,24 +69,25 @@ class Facets(Struct, frozen=True):
 
 
 class RowPage(Struct, frozen=True):
-    """One page of results; `total` is the number of matching results on all pages.
-
-    `counts` are all current results of the run by state, `skipped` is the number of lines that could not be read.
-    """
+    """One page of results."""
 
     rows: tuple[RowEntry, ...]
     total: int
+    """The number of matching results on all pages."""
     facets: Facets
     counts: Mapping[str, int]
+    """All current results of the run by state."""
     skipped: int
+    """The number of lines that could not be read."""
 
 
 class Cell(NamedTuple):
-    """The number of results with the same suite, target, prompt, state and tags; `prompt` is "" without one."""
+    """The number of results with the same suite, target, prompt, state and tags."""
 
     suite: str
     target: str
     prompt: str
+    """Empty for results without a prompt."""
     state: str
     tags: tuple[str, ...]
     rows: int

@@ -32,16 +32,15 @@ _BIGINT_LIMIT = 1 << 63
 
 
 class LineTable(Struct, frozen=True, dict=True):
-    """The table for one file of a run. `columns` maps each column to the path of its field in a line (`record`).
-
-    `repeats` is the table of the lines that repeat a row of `table`, whose rows are unique by result; None without one.
-    """
+    """The table for one file of a run."""
 
     file: str
     table: str
     record: type[Struct]
     columns: Mapping[str, str]
+    """Maps each column to the path of its field in a line (`record`)."""
     repeats: str | None = None
+    """The table of the lines that repeat a row of `table`, whose rows are unique by result; None without one."""
 
     @property
     def lines_query(self) -> str:

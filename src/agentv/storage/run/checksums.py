@@ -24,22 +24,24 @@ _CHUNK = 1 << 20
 
 
 class Checksum(Struct, frozen=True):
-    """The checksum of the beginning of a file: its first `lines`, which take `size` bytes."""
+    """The checksum of the beginning of a file."""
 
     lines: int
+    """The number of lines in the beginning."""
     size: int
+    """The size of these lines in bytes."""
     crc32: str
 
 
 class RecordedChecksums(Struct, frozen=True):
-    """All recorded checksums of each file, in the order of the events.
-
-    `unreadable` are the numbers of events with malformed checksums; `of_record` is the checksum of run.json, if any.
-    """
+    """All recorded checksums of a run."""
 
     of_files: Mapping[str, Sequence[Checksum]]
+    """The checksums of each file, in the order of the events."""
     unreadable: Sequence[int] = ()
+    """The numbers of events with malformed checksums."""
     of_record: str | None = None
+    """The checksum of run.json, if any."""
 
     @property
     def are_recorded(self) -> bool:

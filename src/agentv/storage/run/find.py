@@ -146,16 +146,17 @@ UNREADABLE = "unreadable"
 
 
 class ListedRun(Struct, frozen=True):
-    """One run of a list. If one of its files cannot be read, `state` is `unreadable` and `problem` is the error.
-
-    `run` is None when run.json cannot be read; `counts` (results by state) is empty when results.jsonl cannot be read.
-    """
+    """One run of a list."""
 
     folder: Path
     state: str
+    """`unreadable` if one of the run's files cannot be read."""
     run: RunRecord | None = None
+    """None when run.json cannot be read."""
     counts: Mapping[str, int] = field(default_factory=dict)
+    """Results by state; empty when results.jsonl cannot be read."""
     problem: str | None = None
+    """The error if one of the run's files cannot be read."""
 
     @property
     def run_id(self) -> str:

@@ -46,11 +46,12 @@ class _Row(Subset, frozen=True):
 
 
 class Judgement(Struct, frozen=True):
-    """One evaluator's result for a case, without its texts; `score_key` is empty where none is stored."""
+    """One evaluator's result for a case, without its texts."""
 
     slot: ResultKey
     answer_key: str
     score_key: str
+    """Empty where none is stored."""
     result: EvaluatorResult
 
 

@@ -195,14 +195,13 @@ def _amounts(row: _Row) -> Iterator[tuple[str, float]]:
 
 
 class FoundScores(Struct, frozen=True):
-    """One side of a comparison, with its groups if there are any.
-
-    `reference` names the side in later commands; `stored` is None for a file of scores.
-    """
+    """One side of a comparison, with its groups if there are any."""
 
     grouped: GroupedSide
     reference: str
+    """The name of the side in later commands."""
     stored: StoredRun | None = None
+    """None for a file of scores."""
 
     @property
     def side(self) -> Side:

@@ -18,16 +18,16 @@ resume with a changed target, or the gate `confirmed_regressions`."""
 
 
 class ResultKey(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The position of a row in a plan: suite path, case id, target name, trial (from 0), prompt.
-
-    `prompt` is the id of one of the suite's `prompts`; None for a suite without prompts.
-    """
+    """The position of a row in a plan."""
 
     suite: str
+    """The path of the suite."""
     eval_id: str
     target: str
     trial: int = always(0)
+    """Counted from 0."""
     prompt: str | None = None
+    """The id of one of the suite's `prompts`; None for a suite without prompts."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the key as records and reports write it."""
@@ -49,22 +49,19 @@ class AnswerRef(Struct, frozen=True, gc=False):
 
 
 class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The line of a log that an answer was read from; `line` counts from 1, 0 for an answer from Python.
-
-    `part` is the number, from 1, of the answer in its line. `digest` is a hash of the line's content, "" if not known.
-    """
+    """The line of a log that an answer was read from."""
 
     file: str
     line: int
+    """Counted from 1; 0 for an answer from Python."""
     part: int = 1
+    """The number of the answer in its line, from 1."""
     digest: str = ""
+    """A hash of the line's content; "" if it is not known."""
 
 
 class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The output of a target in the last attempt of a call that failed. It is never scored.
-
-    `estimated` is True if its tokens were estimated from its texts, because the vendor did not report them.
-    """
+    """The output of a target in the last attempt of a call that failed. It is never scored."""
 
     text: str = always("")
     reasoning: str | None = None
@@ -73,62 +70,61 @@ class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     usage: Usage | None = None
     cost_usd: StoredCost | None = None
     estimated: bool = False
+    """True if the tokens were estimated from the texts, because the vendor did not report them."""
 
 
 class AnsweredTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A target's answer in one turn of a conversation.
-
-    `start` is the index of the user's message in the answer's `output_messages`. The messages after it, up to the next
-    turn, are the target's own if `has_messages`, else one message made from `text`. `duration_ms` is the target's time.
-    """
+    """A target's answer in one turn of a conversation."""
 
     text: str
     start: int
+    """The index of the user's message in the answer's `output_messages`."""
     has_messages: bool = always(False)
+    """True if the messages after the user's, up to the next turn, are the target's own; else they are one message made
+    from `text`.
+    """
     trace: tuple[TraceEvent, ...] | None = None
     usage: Usage | None = None
     cost_usd: StoredCost | None = None
     duration_ms: StoredDuration | None = None
+    """The target's time."""
     cached: bool = False
 
 
 class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A target's answer for one result key, or its failure (`error` set, `text` empty).
-
-    `seq` is the number of its line, None before it is written; `run_id` is the run that called the target. `reasoning`
-    is the model's reasoning, which is never part of `text`. `attempt` is the number of times that the whole call
-    was repeated. `partial` is the output of a target that failed. `answered_by` is the fallback target that answered,
-    None for the target itself. `rerun` is set if the slot had an answer already, so that this one does not count.
-    `cost_usd` is None when no price is known; `estimated` is True if a part of `usage` was
-    estimated. `repaired` is True if lone surrogates were replaced in its texts.
-
-    A recorded answer has the `origin` that it was read from, `duration_ms` None if the log does not have it, and in
-    `given` the keys of its input that are neither in the answer nor in its case. For a conversation, `turns` are its
-    turns, `text` is the last answer, and `output_messages` are the messages of both sides.
-    """
+    """A target's answer for one result key, or its failure."""
 
     schema: str = always(ANSWER_SCHEMA)
     run_id: str = always("")
+    """The run that called the target."""
     seq: int | None = None
+    """The number of its line; None before it is written."""
     slot: ResultKey
     generation: StoredGeneration = always(0)
     answer_key: str
     kind: Literal["answer", "turn"] = always("answer")
     text: str
+    """Empty if the target failed; for a conversation, the last answer."""
     reasoning: str | None = None
+    """The model's reasoning, which is never part of `text`."""
     output_messages: StoredMessages | None = None
+    """For a conversation, the messages of both sides."""
     trace: tuple[TraceEvent, ...] | None = None
     finish_reason: str | None = None
     session: str | None = None
     usage: Usage | None = None
     cost_usd: StoredCost | None = None
+    """None if no price is known."""
     billed_usd: StoredCost | None = None
     estimated: bool = False
+    """True if a part of `usage` was estimated."""
     started_at: datetime
     ended_at: datetime
     first_token_ms: StoredDuration | None = None
     duration_ms: StoredDuration | None
+    """None for a recorded answer if the log does not have it."""
     attempt: int = always(0)
+    """The number of times that the whole call was repeated."""
     calls: tuple[CallRecord, ...] = ()
     cached: JsonObject | None = None
     workspace: JsonObject | None = None
@@ -136,13 +132,21 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     log_paths: tuple[str, ...] = ()
     request: JsonObject | None = None
     error: Failure | None = None
+    """Set if the target failed."""
     partial: Partial | None = None
+    """The output of a target that failed."""
     answered_by: str | None = None
+    """The fallback target that answered; None for the target itself."""
     rerun: Rerun | None = None
+    """Set if the slot had an answer already, so that this one does not count."""
     repaired: bool = False
+    """True if lone surrogates were replaced in its texts."""
     origin: Origin | None = None
+    """Where a recorded answer was read from."""
     given: JsonObject | None = None
+    """The keys of a recorded answer's input that are neither in the answer nor in its case."""
     turns: tuple[AnsweredTurn, ...] = ()
+    """The turns of a conversation."""
 
     @property
     def messages_by_turn(self) -> tuple[StoredMessages, ...]:

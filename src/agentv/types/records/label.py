@@ -14,17 +14,15 @@ HumanScore: TypeAlias = str | bool | int | float
 
 
 class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One annotator's score of one criterion of the answer in `slot`.
-
-    `answer_key` and `answer_ref` identify the labelled answer, as a row that is run again gets another answer. `seq` is
-    the number of the label's line, None before it is written.
-    """
+    """One annotator's score of one criterion of the answer in `slot`."""
 
     schema: str = always(LABEL_SCHEMA)
     run_id: str = always("")
     seq: int | None = None
+    """The number of the label's line; None before it is written."""
     slot: ResultKey
     answer_key: str
+    """Identifies the labelled answer, as does `answer_ref`: a row that is run again gets another answer."""
     answer_ref: AnswerRef
     criterion: str
     score: HumanScore
@@ -39,16 +37,16 @@ class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Feedback(Struct, frozen=True):
-    """One annotator's feedback on one criterion of an answer to the case `eval_id`.
+    """One annotator's feedback on one criterion of an answer.
 
-    `suite`, `target`, `trial` and `prompt` identify the answer; None matches any. `run_id` is the run of the answer, if
-    given. `annotator` is empty for unsigned feedback. `location` is the line that it was read from.
+    Suite, target, trial and prompt identify the answer; None matches any.
     """
 
     eval_id: str
     criterion: str
     score: HumanScore
     annotator: str = ""
+    """Empty for unsigned feedback."""
     reasoning: str | None = None
     time: datetime | None = None
     suite: str | None = None
@@ -56,7 +54,9 @@ class Feedback(Struct, frozen=True):
     trial: int | None = None
     prompt: str | None = None
     run_id: str | None = None
+    """The run of the answer, if the feedback names it."""
     location: Location = field(default_factory=lambda: Location(""))
+    """The line that the feedback was read from."""
 
     @property
     def place(self) -> str:

@@ -20,10 +20,7 @@ RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
 
 class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The usage and cost of the target or the judges of a row; each field is None when it is not known.
-
-    `estimated` is True if a part of the usage and cost was estimated from texts.
-    """
+    """The usage and cost of the target or the judges of a row; each field is None when it is not known."""
 
     input: StoredCount | None = None
     output: StoredCount | None = None
@@ -33,6 +30,7 @@ class Spent(Struct, frozen=True, omit_defaults=True, gc=False):
     requests: StoredCount | None = None
     cost_usd: StoredCost | None = None
     estimated: bool = False
+    """True if a part of the usage and cost was estimated from texts."""
 
     @classmethod
     def of(cls, usage: Usage | None, cost_usd: float | None, *, estimated: bool = False) -> Self | None:
@@ -81,26 +79,15 @@ _NO_SLOT = ResultKey("", "", "")
 
 
 class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The result of one case with one target in one trial, as every store saves it.
-
-    `status` is strict (`pass` only for the score 1.0); `verdict` is the quality band, which gates use. Both `score` and
-    `verdict` are None if the answer was not judged. If an evaluator that is required or has weight could not judge it,
-    `status` is `error`: the row has a score but no verdict, and is excluded from every rate and mean.
-
-    `slot` is the row's position in the plan; `eval_id`, `suite`, `target`, `trial` and `prompt` repeat it for people
-    who read the file. `single_form` is True if the case used the older one-evaluator form, for which exports write the
-    evaluator's fields into the row itself. `empty_answer` is True if the target answered nothing but white space.
-    `partial` is the output of a target that failed; `answered_by` is the fallback target that answered instead. Rows of
-    a log have `part`, the number of the answer in its line, from 1, and `line_digest`, a hash of the line's content.
-
-    `rerun` is set if the answer is a further one of its slot: the row is shown, but changes no count, rate, mean or
-    gate. `rescored` counts how often the answer was judged again.
-    """
+    """The result of one case with one target in one trial, as every store saves it."""
 
     schema: str = always(RESULT_SCHEMA)
     run_id: str
     seq: int | None = None
     slot: ResultKey = always(_NO_SLOT)
+    """The position in the plan; `eval_id`, `suite`, `target`, `trial` and `prompt` repeat it for people who read the
+    file.
+    """
     answer_key: str = ""
     score_keys: Mapping[str, str] = field(default_factory=dict, name="score_key")
     answer_ref: AnswerRef | None = None
@@ -118,10 +105,17 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     attempt: int = always(0)
     generation: StoredGeneration = always(0)
     rerun: Rerun | None = None
+    """Set if the answer is a further one of its slot: the row is shown, but changes no count, rate, mean or gate."""
     rescored: StoredGeneration = 0
+    """How often the answer was judged again."""
     status: RowStatus
+    """Strict: `pass` only for the score 1.0. It is `error` if an evaluator that is required or has weight could not
+    judge the answer: the row then has a score but no verdict, and is excluded from every rate and mean.
+    """
     score: StoredScore | None
+    """None if the answer was not judged."""
     verdict: Verdict | None
+    """The quality band, which gates use; None if the answer was not judged."""
     hits: tuple[str, ...] = always(())
     misses: tuple[str, ...] = always(())
     reasoning: str | None = None
@@ -129,7 +123,9 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     raw_aspects: tuple[str, ...] | None = None
     candidate_answer: str = always("")
     empty_answer: bool = False
+    """True if the target answered nothing but white space."""
     answered_by: str | None = None
+    """The fallback target that answered instead."""
     evaluator_results: tuple[EvaluatorResult, ...] = always(())
     trace_summary: TraceSummary | None = None
     trace: tuple[TraceEvent, ...] | None = None
@@ -142,11 +138,17 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     cached: bool = always(False)
     error: Failure | None = None
     partial: Partial | None = None
+    """The output of a target that failed."""
     single_form: bool = False
+    """True if the case used the older one-evaluator form, for which exports write the evaluator's fields into the row
+    itself.
+    """
     file: str = ""
     line: int = 0
     part: int = 1
+    """The number of the answer in its line of a log, from 1."""
     line_digest: str = ""
+    """A hash of the content of the line in the log."""
 
     def __post_init__(self) -> None:
         """Copy the fields of `slot` to the row; if there is none, as in an exported row, build it from these fields."""

@@ -11,10 +11,7 @@ from agentv.types.stored import CASE_SCHEMA, RUN_SCHEMA, always
 
 
 class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The content of `run.json`. `plan` has the number of rows, the suites, targets, options and seed, and more.
-
-    Secrets in `plan` are redacted. `parents` are the ids of the runs that a merged run was made from.
-    """
+    """The content of `run.json`."""
 
     schema: str = always(RUN_SCHEMA)
     run_id: str
@@ -23,8 +20,10 @@ class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: datetime
     agentv_version: str = always("")
     plan: JsonObject = always({})
+    """The number of rows, the suites, targets, options and seed, and more. Secrets are redacted."""
     git: JsonObject | None = None
     parents: tuple[str, ...] = ()
+    """The ids of the runs that a merged run was made from."""
 
     @property
     def shard(self) -> str | None:
@@ -50,23 +49,18 @@ class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EventRecord(Struct, frozen=True):
-    """An event of a run: a line of events.jsonl.
-
-    The line has the keys of `fields` at the same level as `type`, `time` and `seq`. Readers skip unknown types.
-    """
+    """An event of a run: a line of events.jsonl."""
 
     type: str
+    """Readers skip unknown types."""
     time: datetime
     fields: JsonObject
+    """The line has these keys at the same level as `type`, `time` and `seq`."""
     seq: int
 
 
 class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A planned case, written to `cases.jsonl` before its first call.
-
-    `turns` are those of a conversation; `turn_rules` are the keys of `execution` that say how the conversation is held
-    and scored. `incomplete` is the reason why the case is checked only in part.
-    """
+    """A planned case, written to `cases.jsonl` before its first call."""
 
     schema: str = always(CASE_SCHEMA)
     case_key: str
@@ -87,5 +81,8 @@ class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     tags: tuple[str, ...] = always(())
     metadata: JsonObject = always({})
     turns: tuple[JsonObject, ...] = ()
+    """The turns of a conversation."""
     turn_rules: JsonObject = {}
+    """The keys of `execution` that say how the conversation is held and scored."""
     incomplete: str | None = None
+    """The reason why the case is checked only in part."""
