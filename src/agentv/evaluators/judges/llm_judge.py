@@ -36,11 +36,11 @@ from agentv.evaluators.judges.prompts import (
     JudgedText,
     Task,
     criterion_section,
-    fence_rule,
     freeform_contract,
     freeform_schema,
     graded_scores,
     load_prompt,
+    reply_contract,
     rubric_contract,
     rubric_schema,
     rubric_section,
@@ -123,9 +123,10 @@ class FreeformMode(Struct, frozen=True):
         """The scores that the reply may give."""
         return unit_score_text(self.task)
 
-    def contract(self, nonce: str) -> str:
-        """Return the reply's format in words."""
-        return freeform_contract(nonce, self.allowed_scores)
+    @property
+    def contract(self) -> str:
+        """The reply's format in words."""
+        return freeform_contract(self.allowed_scores)
 
     def parse(self, reply: str, rules: ReplyRules) -> FreeformReply:
         """Return the verdict in a reply."""
@@ -184,9 +185,10 @@ class ScaledMode(Struct, frozen=True):
         """The scores that the reply may give."""
         return _allowed_scores(self.criterion)
 
-    def contract(self, nonce: str) -> str:
-        """Return the reply's format in words."""
-        return freeform_contract(nonce, self.allowed_scores)
+    @property
+    def contract(self) -> str:
+        """The reply's format in words."""
+        return freeform_contract(self.allowed_scores)
 
     def parse(self, reply: str, rules: ReplyRules) -> ScaledReply:
         """Return the verdict in a reply."""
@@ -240,9 +242,10 @@ class TextMode(Struct, frozen=True):
         """The scores that the reply may give."""
         return _allowed_scores(self.criterion)
 
-    def contract(self, nonce: str) -> str:
-        """Return the reply's format in words."""
-        return freeform_contract(nonce, self.allowed_scores)
+    @property
+    def contract(self) -> str:
+        """The reply's format in words."""
+        return freeform_contract(self.allowed_scores)
 
     def parse(self, reply: str, rules: ReplyRules) -> ScaledReply:
         """Return the verdict in a reply."""
@@ -374,9 +377,10 @@ class RubricMode(Struct, frozen=True):
         """The scores of the graded requirements; empty if none is graded."""
         return graded_scores(self.items)
 
-    def contract(self, nonce: str) -> str:
-        """Return the reply's format in words."""
-        return rubric_contract(nonce, [item.scale for item in self.items if item.scale is not None])
+    @property
+    def contract(self) -> str:
+        """The reply's format in words."""
+        return rubric_contract([item.scale for item in self.items if item.scale is not None])
 
     def parse(self, reply: str, rules: ReplyRules) -> RubricReply:
         """Return the checks in a reply."""
@@ -429,16 +433,13 @@ class CriteriaMode(Struct, frozen=True):
         allowed = (f"{json.dumps(each.name, ensure_ascii=False)}: {_allowed_scores(each)}" for each in self.criteria)
         return "; ".join(allowed)
 
-    def contract(self, nonce: str) -> str:
-        """Return the reply's format in words."""
-        return f"""\
-Reply with a single JSON object and nothing else. Its keys:
-- "nonce": the text "{nonce}", copied exactly
+    @property
+    def contract(self) -> str:
+        """The reply's format in words."""
+        return reply_contract("""\
 - "criteria": a list with one object for every criterion, each with "name" (as given), "reasoning" (one sentence) \
 and "score" (one of the scores that the criterion allows)
-- "overall_reasoning": one or two sentences that sum up
-
-{fence_rule(nonce)}"""
+- "overall_reasoning": one or two sentences that sum up""")
 
     def parse(self, reply: str, rules: ReplyRules) -> CriteriaReply:
         """Return the scores in a reply."""
