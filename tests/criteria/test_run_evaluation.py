@@ -348,6 +348,12 @@ def test_selection_leaves_out_what_costs_money_or_was_not_named() -> None:
     assert [each.criterion_name for each in named.results] == ["short"]
 
 
+def test_a_judge_scores_only_the_criteria_it_names() -> None:
+    judge = Judge(lambda request: signed(request, '"criteria": [{"name": "polite", "score": 1}]'))
+    result = judged("x", [{"type": "llm_judge", "criteria": ["polite"]}, FEW_WORDS], [POLITE, SHORT], judge=judge)
+    assert [(each.criterion_name, each.error) for each in result.results] == [("polite", None), ("short", None)]
+
+
 def test_a_judge_is_a_provider_and_each_evaluator_may_have_its_own() -> None:
     kind, strict = Judge(lambda r: signed(r, '"score": 1.0')), Judge(lambda r: signed(r, '"score": 2'))
     evaluators = [
