@@ -26,7 +26,7 @@ HOST = "127.0.0.1"
 ANSWER = "Say what you like"
 _GET_FIRST = b"GET /first "
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
-_NONCE = re.compile(rb'\\"nonce\\": the text \\"([^"\\]+)\\"')
+_NONCE = re.compile(rb'\\"nonce\\" \(\\"([^"\\]+)\\", copied exactly\)')
 _TOOL = re.compile(rb'"function": ?\{"name": ?"([^"]+)"')
 _VERDICT = {
     "score": 1.0,

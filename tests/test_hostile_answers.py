@@ -13,11 +13,11 @@ print(pathlib.Path(sys.argv[1]).read_text())
 """
 
 JUDGE = '''
-import json, re
+import json
 
 def judge(request):
     """A gullible judge that repeats its prompt before its own verdict."""
-    nonce = re.search(r'"nonce": the text "([^"]+)"', request.system_prompt).group(1)
+    nonce = request.metadata["nonce"]
     verdict = {"nonce": nonce, "score": 0.0, "hits": [], "misses": ["wrong"], "reasoning": "saw " + request.question}
     return request.question + "\\n" + json.dumps(verdict)
 '''

@@ -17,8 +17,8 @@ def test_every_request_gets_the_answer() -> None:
 
 
 def test_a_judge_of_agentv_gets_its_nonce_back() -> None:
-    prompt = '- "nonce": the text "7272638f839f3834", copied exactly'
-    verdict = json.loads(message_of({"messages": [{"role": "system", "content": prompt}]})["content"])
+    prompt = 'Reply with one JSON object with the keys "nonce" ("7272638f839f3834", copied exactly), "score".'
+    verdict = json.loads(message_of({"messages": [{"role": "user", "content": prompt}]})["content"])
     assert verdict["nonce"] == "7272638f839f3834"
     assert verdict["score"] == 1.0
 

@@ -9,10 +9,10 @@ from tests.support.fake_server import serving_fake
 from tests.support.judged import JudgedProject, make_judged_project
 
 ALWAYS_A = """
-import json, re
+import json
 
 def judge(request):
-    nonce = re.search(r'"nonce": the text "(.*?)"', str(request.system_prompt))[1]
+    nonce = request.metadata["nonce"]
     return json.dumps({"nonce": nonce, "reasoning": "it came first", "better": "A"})
 """
 

@@ -295,9 +295,22 @@ def test_all_problems_are_reported_at_once_before_anything_runs() -> None:
         assert part in said, f"{part!r} is not in\n{said}"
 
 
-def test_criterion_without_evaluator_is_rejected() -> None:
-    with pytest.raises(ConfigError, match="no evaluator scores the criterion 'short'"):
-        judged("x", [PLEASE], [POLITE, SHORT])
+def test_criterion_without_evaluator_is_listed_without_a_score_and_warned_of() -> None:
+    result = judged("please", [PLEASE], [POLITE, SHORT])
+    assert [(each.criterion_name, each.value, each.passed) for each in result.results] == [
+        ("polite", 1.0, True),
+        ("short", None, None),
+    ]
+    assert result.result("short").reasoning == "no evaluator scores this criterion"
+    assert (result.scored, result.expected, result.overall_score, result.verdict) == (1, 2, 1.0, "pass")
+    assert result.warnings == ("no evaluator scores the criterion 'short'",)
+    assert result.run_errors == ()
+    assert "(1 of 2 scored)" in str(result)
+    assert "no evaluator scores this criterion" in str(result)
+
+
+def test_criterion_of_an_evaluator_that_is_not_selected_is_no_warning() -> None:
+    assert judged("please", [PLEASE, FEW_WORDS], [POLITE, SHORT], only=["polite"]).warnings == ()
 
 
 def test_an_evaluator_that_names_none_of_several_criteria_is_refused() -> None:

@@ -21,8 +21,17 @@ from agentv import (
     evaluate,
     load_suite,
 )
+from agentv.scoring.keys.identity import (
+    JUDGE_PROMPTS_VERSION,
+    digest,
+    evaluator_to_json,
+    keys_of,
+    score_key,
+    target_key,
+)
 from agentv.types.events import RowFinished, RunEnded, RunEvent
 from agentv.types.failures import Failure
+from agentv.types.targets import ResolvedTarget
 
 CASE = "{id: %s, expected_outcome: x, input_messages: [{role: user, content: hi}]}"
 HAS_X = "execution: {evaluators: [{name: has, type: contains, value: x}]}"
@@ -212,6 +221,21 @@ def test_a_changed_judge_script_changes_its_score_key_and_no_answer_key(tmp_path
     first, second = keys(1), keys(0.5)
     assert first[0] == second[0]
     assert first[1] != second[1]
+
+
+def test_the_version_of_the_judge_prompts_is_in_the_score_keys_of_judges_alone() -> None:
+    judge = {"provider": "mock", "response": '{"score": 1}'}
+    configs = [EvaluatorConfig("j", "llm_judge", {"target": judge}), EvaluatorConfig("r", "contains", {"value": "x"})]
+    case = EvalCase("a", "hi", expected_outcome="Says x")
+    (row,) = evaluate([case], task=lambda _request: "x", evaluators=configs).results
+    judge_key = target_key(ResolvedTarget("mock", "mock", None, {"response": judge["response"]}))
+
+    def expected_key(config: EvaluatorConfig, *parts: str) -> str:
+        setup = digest([evaluator_to_json(config), [], list(parts)])
+        return score_key(answer=row.answer_key, expectation=keys_of(case, ()).expectation, setup_digest=setup)
+
+    assert row.score_keys["r"] == expected_key(configs[1])
+    assert row.score_keys["j"] == expected_key(configs[0], judge_key, f"judge prompts {JUDGE_PROMPTS_VERSION}")
 
 
 def deep(levels: int) -> Any:

@@ -15,6 +15,7 @@ from tests.support.judging import (
     judge_saying,
     make_context,
     numbered_nonces,
+    prompt_of,
     signed,
 )
 
@@ -61,7 +62,7 @@ def test_one_call_is_shown_every_criterion_with_what_it_allows() -> None:
     judge = Judge(lambda request: signed(request, said(facts=True)))
     judged(judge)
     (request,) = judge.requests
-    assert request.question.endswith(
+    assert prompt_of(request).endswith(
         "<<<end of candidate_answer n1>>>\n\n"
         "[[ ## criteria ## ]]\n"
         '- "facts": Are the facts right? Score: true (met) or false (not met)\n'
@@ -111,6 +112,8 @@ def test_a_reply_in_a_code_fence_is_read_with_the_nonce_alone() -> None:
     assert [result.value for result in judged(judge, "facts", "tone").results] == [1.0, 0.75]
     assert len(judge.requests) == 1
     unsigned = judge_saying(f"Here you go:\n```json\n{{{said(facts=1, tone='4')}}}\n```")
+    assert [result.value for result in judged(unsigned, "facts", "tone").results] == [1.0, 0.75], "it is code"
+    unsigned = Judge(unsigned.reply, is_code=False)
     assert [result.value for result in judged(unsigned, "facts", "tone").results] == [None, None]
     assert len(unsigned.requests) == 2
     accepted = judged(unsigned, "facts", "tone", unsigned="accept")

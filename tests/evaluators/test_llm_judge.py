@@ -16,6 +16,7 @@ from tests.support.judging import (
     make_context,
     make_evaluator,
     numbered_nonces,
+    prompt_of,
     signed,
 )
 
@@ -43,7 +44,7 @@ def test_the_prompts_of_the_freeform_mode() -> None:
     judge = judge_saying(GOOD)
     score = evaluate(make_context(judge=judge))
     request = judge.requests[0]
-    assert request.question == (
+    assert prompt_of(request) == (
         "[[ ## expected_outcome ## ]]\nSays that returns are possible for 30 days\n\n"
         "[[ ## question ## ]]\nMay I return it?\n\n"
         "[[ ## reference_answer ## ]]\nYes, within 30 days.\n\n"
@@ -135,8 +136,11 @@ def test_an_unreadable_reply_gets_one_repair_request() -> None:
     score = evaluate(make_context(judge=judge))
     assert score.score == 0.9
     assert [(call.role, call.score) for call in score.judge_calls] == [("sample", None), ("repair", 0.9)]
-    assert judge.requests[1].question.startswith(judge.requests[0].question.replace("n1", "n2"))
-    assert "Your last reply could not be read." in judge.requests[1].question
+    first, repair = judge.requests
+    prompt, _, reply_format = prompt_of(repair).partition("\n\n[[ ## reply_format ## ]]\n")
+    assert prompt == prompt_of(first).replace("n1", "n2")
+    assert reply_format.startswith('JSON Schema of the reply: {"type":"object","properties":{"nonce"')
+    assert "I would say it is good." not in repair.question
 
 
 def test_no_json_after_repair_is_a_judge_error_with_the_reply() -> None:
@@ -201,7 +205,7 @@ def test_a_custom_prompt_is_the_whole_user_prompt_and_the_contract_stays() -> No
     score = evaluate(make_context("fine"), judges=(judge,), prompt="Rate {{ candidate_answer }} for {{ question }}")
     request = judge.requests[0]
     assert (
-        request.question
+        prompt_of(request)
         == "Rate <<<candidate_answer n1>>>\nfine\n<<<end of candidate_answer n1>>> for May I return it?"
     )
     assert (request.system_prompt or "").startswith("Reply with a single JSON object")
@@ -238,7 +242,7 @@ def test_every_variable_is_filled() -> None:
         criteria=(EvaluationCriteria("llm_judge", "Is it polite?", scale="likert5"),),
     )
     evaluate(replace(context, evaluator=EvaluatorConfig("llm_judge", "llm_judge")), prompt=template)
-    assert judge.requests[0].question == (
+    assert prompt_of(judge.requests[0]) == (
         "criterion_name=llm_judge\ncriterion_description=Is it polite?\ncriterion_scale=likert5\n"
         "guidelines=(none given)\ncontext.policy.days=30\ndiff=(none given)\n"
         "candidate_answer=<<<candidate_answer n1>>>\nfine\n<<<end of candidate_answer n1>>>"
@@ -258,7 +262,7 @@ def test_unknown_names_are_text_on_request_and_literal_braces_always() -> None:
     judge = judge_saying(GOOD)
     prompt = 'Rate {{ output_messages }} {{ user.name }} like {"score": {"a": 1}} or {{"x": 1}}'
     evaluate(make_context(judge=judge), prompt=prompt, allow_unknown=True)
-    assert judge.requests[0].question == ('Rate (none given) {{ user.name }} like {"score": {"a": 1}} or {{"x": 1}}')
+    assert prompt_of(judge.requests[0]) == ('Rate (none given) {{ user.name }} like {"score": {"a": 1}} or {{"x": 1}}')
 
 
 def test_names_of_other_tools_are_filled_and_the_answer_is_fenced() -> None:
@@ -267,7 +271,7 @@ def test_names_of_other_tools_are_filled_and_the_answer_is_fenced() -> None:
     template = "\n".join(f"{name}={{{{{name}}}}}" for name in (*names, "expected_output", "criteria"))
     evaluate(make_context("Yes, 30.", judge=judge), prompt=template)
     fenced = "<<<candidate_answer n1>>>\nYes, 30.\n<<<end of candidate_answer n1>>>"
-    assert judge.requests[0].question == (
+    assert prompt_of(judge.requests[0]) == (
         f"response={fenced}\noutput={fenced}\nanswer={fenced}\ncandidateAnswer={fenced}\n"
         "input=May I return it?\nprompt=May I return it?\n"
         "reference=Yes, within 30 days.\ngroundTruth=Yes, within 30 days.\nexpected_output=Yes, within 30 days.\n"
@@ -323,7 +327,7 @@ def test_rubrics_are_checked_one_by_one() -> None:
     assert score.verdict == "fail"
     assert score.hits == ("[rule] Mentions 30 days",)
     assert score.misses == ("[amount] States the amount",)
-    assert judge.requests[0].question.endswith(
+    assert prompt_of(judge.requests[0]).endswith(
         "[[ ## requirements ## ]]\n- rule: Mentions 30 days\n- amount (required): States the amount"
     )
     assert '"checks"' in (judge.requests[0].system_prompt or "")

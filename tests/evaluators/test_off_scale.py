@@ -44,8 +44,7 @@ def test_a_judge_is_called_once_more_with_the_range() -> None:
     assert (score.score, score.clamped, score.error) == (0.9, False, None)
     assert [(call.role, call.score) for call in score.judge_calls] == [("sample", None), ("repair", 0.9)]
     _, repair = judge.requests
-    note = repair.question.partition("[[ ## reply_format ## ]]\n")[2]
-    assert note.startswith("Your last reply gave a score that is not on its scale. Allowed scores: a number from 0.0 (")
+    assert "\nAllowed scores: a number from 0.0 (" in repair.question.partition("[[ ## reply_format ## ]]\n")[2]
 
 
 @pytest.mark.parametrize(("said", "clamped"), [("10", 1.0), ("-3", 0.0), ('"10"', 1.0), ("1.51", 1.0)])

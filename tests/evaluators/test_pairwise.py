@@ -18,6 +18,7 @@ from tests.support.judging import (
     judge_saying,
     make_context,
     numbered_nonces,
+    prompt_of,
     signed,
 )
 
@@ -102,14 +103,14 @@ def test_both_orders_have_the_same_prompt() -> None:
     judge = preferring(CANDIDATE)
     said = judged(judge)
     first, second = judge.requests
-    assert first.question == (
+    assert prompt_of(first) == (
         "[[ ## expected_outcome ## ]]\nSays that returns are possible for 30 days\n\n"
         "[[ ## question ## ]]\nMay I return it?\n\n"
         "[[ ## answer_a ## ]]\n<<<answer_a n1>>>\nSure, you have 30 days.\n<<<end of answer_a n1>>>\n\n"
         "[[ ## answer_b ## ]]\n<<<answer_b n1>>>\nYes, within 30 days.\n<<<end of answer_b n1>>>"
     )
     assert answers_in(second) == tuple(reversed(answers_in(first)))
-    assert (first.system_prompt or "").replace("n1", "n2") == second.system_prompt
+    assert first.system_prompt == second.system_prompt
     assert first.response_schema == second.response_schema
     assert [(call.role, call.score) for call in said.judge_calls] == [("sample", 1.0), ("swap", 1.0)]
     assert said.evaluator_raw_request is not None

@@ -12,7 +12,10 @@ from agentv.evaluators.judges.prompts import (
     USER_TEMPLATE,
     fence,
     freeform_contract,
+    freeform_schema,
+    reply_line,
     rubric_contract,
+    rubric_schema,
     rubric_section,
     unit_score_text,
 )
@@ -20,6 +23,7 @@ from agentv.fake.answers import answer
 from agentv.fake.api import Question, Turn
 from agentv.scoring.judge_replies.replies import ReplyRules, parse_freeform, parse_rubric
 from agentv.types.cases import RubricItem
+from agentv.types.json_value import JsonObject
 from agentv.types.scales import EvaluationCriteria
 
 NONCE = "b7e1"
@@ -39,14 +43,15 @@ def prompt(candidate: str, expected: str, reference: str = "(none given)", quest
     return text
 
 
-def reply_to(user: str, contract: str) -> str:
+def reply_to(user: str, contract: str, schema: JsonObject | None = None) -> str:
     system = f"{DEFAULT_BASIS.instructions}\n\n{contract}"
-    return answer(Question("fake", (Turn("system", system), Turn("user", user)))).text
+    line = reply_line(freeform_schema("number") if schema is None else schema, NONCE)
+    return answer(Question("fake", (Turn("system", system), Turn("user", f"{user}\n\n{line}")))).text
 
 
 def judge(candidate: str, expected: str, reference: str = "(none given)") -> dict[str, Any]:
     verdict: dict[str, Any] = json.loads(
-        reply_to(prompt(candidate, expected, reference), freeform_contract(NONCE, unit_score_text()))
+        reply_to(prompt(candidate, expected, reference), freeform_contract(unit_score_text()))
     )
     return verdict
 
@@ -67,7 +72,7 @@ def test_the_reference_answer_counts_when_it_gives_more() -> None:
 
 
 def test_the_verdict_is_one_that_the_judge_accepts() -> None:
-    reply = reply_to(prompt("hello there", "Says hello"), freeform_contract(NONCE, unit_score_text()))
+    reply = reply_to(prompt("hello there", "Says hello"), freeform_contract(unit_score_text()))
     opinion = parse_freeform(reply, RULES)
     assert (opinion.score, opinion.unverified) == (0.5, False)
 
@@ -80,7 +85,7 @@ def test_what_the_candidate_says_about_sections_changes_nothing() -> None:
 
 def test_a_prompt_of_another_form_is_judged_by_all_its_words() -> None:
     user = f"The answer should mention paris:\n{fence('It is Paris.', name='candidate_answer', nonce=NONCE)}"
-    assert json.loads(reply_to(user, freeform_contract(NONCE, unit_score_text())))["score"] == 0.25
+    assert json.loads(reply_to(user, freeform_contract(unit_score_text())))["score"] == 0.25
 
 
 def test_no_words_to_compare_are_no_success() -> None:
@@ -97,7 +102,7 @@ ITEMS = (
 
 def test_each_requirement_is_checked_by_its_own_words() -> None:
     user = prompt("He offers a refund and explains one step.", "x") + rubric_section(ITEMS)
-    reply = reply_to(user, rubric_contract(NONCE))
+    reply = reply_to(user, rubric_contract(), rubric_schema(len(ITEMS)))
     opinion = parse_rubric(reply, RULES, item_ids=[item.id for item in ITEMS])
     assert [opinion.checks[item.id].satisfied for item in ITEMS] == [True, False, None, None]
     assert (opinion.checks["depth"].mark, opinion.checks["order"].mark) == (4, 7)
@@ -113,7 +118,9 @@ def test_each_criterion_is_scored_on_its_own_scale() -> None:
         EvaluationCriteria("one", "Explains", scale="a word"),
     )
     mode = CriteriaMode(criteria)
-    reply = reply_to(prompt("He offers a refund and explains one step.", "x") + mode.section, mode.contract(NONCE))
+    reply = reply_to(
+        prompt("He offers a refund and explains one step.", "x") + mode.section, mode.contract, mode.schema
+    )
     opinion = mode.parse(reply, RULES)
     assert [opinion.answers[each.name][0].score for each in criteria] == [True, "pass", 1.0, 6.0, "good", "some"]
     assert mode.scored((opinion,)).error is None
@@ -129,7 +136,7 @@ def test_of_two_answers_the_better_one_shares_more_words(one: str, other: str, b
     user = "[[ ## expected_outcome ## ]]\nOffers a refund\n\n" + "\n\n".join(
         f"[[ ## {name} ## ]]\n{text}" for name, text in zip(PAIR_ANSWERS, answers, strict=True)
     )
-    opinion = mode.parse(reply_to(user, mode.contract(NONCE)), RULES)
+    opinion = mode.parse(reply_to(user, mode.contract, mode.schema), RULES)
     assert opinion.better == better
 
 

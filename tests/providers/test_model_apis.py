@@ -140,6 +140,17 @@ def test_a_schema_holds_the_model_to_json(server: FakeServer, api: Any) -> None:
 
 
 @apis
+def test_without_a_system_role_the_system_prompt_opens_the_user_prompt(server: FakeServer, api: Any) -> None:
+    target = api.target(server.url, system_role=False)
+
+    ask(target, make_request("Where?", system_prompt="Be brief."))
+    body = sent(server)
+    assert not {"instructions", "system", "systemInstruction"} & body.keys()
+    assert '"system"' not in json.dumps(body)
+    assert "Be brief.\\n\\nWhere?" in json.dumps(body)
+
+
+@apis
 def test_bounds_of_lists_are_sent_to_the_apis_that_accept_them(server: FakeServer, api: Any) -> None:
     lines = {"type": "array", "items": {"type": "string"}, "maxItems": 4}
     schema = {"type": "object", "properties": {"hits": lines}, "required": ["hits"], "additionalProperties": False}

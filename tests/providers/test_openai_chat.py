@@ -101,11 +101,12 @@ def test_extra_keys_and_headers_are_passed_through_and_win() -> None:
     assert request.headers["Authorization"] == "Token x"
 
 
-def test_a_schema_is_sent_only_to_servers_that_know_it() -> None:
+def test_a_schema_is_sent_to_every_server_unless_it_is_turned_off() -> None:
     schema = {"type": "object"}
 
-    assert "response_format" not in body_of(SETTINGS, response_schema=schema)
-    assert body_of(replace(SETTINGS, structured_output=True), response_schema=schema)["response_format"] == {
+    assert "response_format" not in body_of(SETTINGS)
+    assert "response_format" not in body_of(replace(SETTINGS, structured_output=False), response_schema=schema)
+    assert body_of(SETTINGS, response_schema=schema)["response_format"] == {
         "type": "json_schema",
         "json_schema": {"name": "reply", "schema": schema, "strict": True},
     }

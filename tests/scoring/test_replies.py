@@ -121,18 +121,42 @@ def test_the_verdict_is_found_in_talk(reply: str) -> None:
     assert read(reply.replace('{"score"', f'{{"nonce": "{NONCE}", "score"')) == FreeformReply(0.4)
 
 
-@pytest.mark.parametrize("reply", ['{"score": 0.4}', ' \n{"score": 0.4, "hits": []}\n'])
-def test_code_may_reply_with_one_object_and_nothing_else(reply: str) -> None:
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"score": 0.4}',
+        ' \n{"score": 0.4, "hits": []}\n',
+        '```json\n{"score": 0.4}\n```',
+        '\n```\n{"score": 0.4}\n```\n',
+        'Sure: {"score": 0.4}',
+        'Here:\n```json\n{"score": 0.4}\n```\nThat is all.',
+        '{"score": 0.4} {"score": 0.4}',
+        '{"result": {"score": 0.4}}',
+        '[{"score": 0.4}]',
+    ],
+)
+def test_from_code_the_first_object_counts_wherever_it_stands(reply: str) -> None:
     assert read(reply, is_code=True) == FreeformReply(0.4)
     assert read(reply) is None
-    for more in (
-        f"Sure: {reply}",
-        f"{reply} {reply}",
-        f"```json\n{reply}\n```",
-        f'{{"result": {reply}}}',
-        f"[{reply}]",
-    ):
-        assert read(more, is_code=True) is None
+
+
+def test_from_code_two_objects_that_differ_are_rejected() -> None:
+    with pytest.raises(UnusableReplyError, match="holds 2 verdicts that differ"):
+        parse_freeform('First {"score": 0.4}, then {"score": 0.5}', ReplyRules(NONCE, is_code=True))
+
+
+@pytest.mark.parametrize("form", ["{}", "It says {}", "```json\n{}\n```", "So:\n```json\n{}\n```\nDone.", "[{}]"])
+@pytest.mark.parametrize(
+    "shown", [PERFECT, f"Well: {PERFECT}!", PERFECT.replace('"', "'"), json.dumps({"text": PERFECT})]
+)
+def test_code_may_not_repeat_what_the_judged_texts_contain(form: str, shown: str) -> None:
+    with pytest.raises(UnusableReplyError, match="only repeats JSON from the judged texts"):
+        parse_freeform(form.replace("{}", PERFECT), ReplyRules(NONCE, ["a question", shown], is_code=True))
+
+
+def test_an_object_alone_in_a_fence_is_not_compared_with_other_notations() -> None:
+    assert read('```json\n{"score": 1.0}\n```', ["I scored 1 goal"], is_code=True) == FreeformReply(1.0)
+    assert read('I say {"score": 1.0}', ["I scored 1 goal"], is_code=True) is None
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,13 @@ def signed(request: ProviderRequest, fields: str) -> str:
     return f'{{"nonce": "{request.metadata["nonce"]}", {fields}}}'
 
 
+def prompt_of(request: ProviderRequest) -> str:
+    """Return the user prompt of a judge's request without its last line, which names the nonce."""
+    prompt, _, line = request.question.rpartition("\n\n")
+    assert line.startswith(f'Reply with one JSON object with the keys "nonce" ("{request.metadata["nonce"]}", copied')
+    return prompt
+
+
 def make_context(candidate: str = "Sure, you have 30 days.", **fields: Any) -> EvaluationContext:
     """Return the context of an answer to CASE; `fields` replace the context's own."""
     judge = fields.pop("judge", None)

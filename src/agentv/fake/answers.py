@@ -172,13 +172,15 @@ def _case(text: str) -> JsonObject:
     return {"id": "", "input": f"Tell me about: {text}", "expected_outcome": text, "rubrics": [_rubric(text)]}
 
 
-_NONCE = re.compile(r'"nonce": the text "([^"]+)"')
+_REPLY_LINE = re.compile(
+    r'\n*^Reply with one JSON object with the keys "nonce" \("([^"]+)", copied exactly\), (.*)\.\Z', re.MULTILINE
+)
 _SECTION = re.compile(r"^\[\[ ## (\w+) ## \]\]\n", re.MULTILINE)
 _REQUIREMENT = re.compile(r"^- (.+?)(?: \(((?:required|graded \d+ to \d+|, )+)\))?: (.*)$", re.MULTILINE)
 _GRADED = re.compile(r"graded (\d+) to (\d+)")
 _CRITERION = re.compile(r'^- ("(?:[^"\\]|\\.)*")(?:: (.*))? Score: (.*)$', re.MULTILINE)
 _RANGE = re.compile(r"a number from (\S+) \(worst\) to (\S+) \(best\)")
-_SCORE = re.compile(r'^- "score": (.*)$', re.MULTILINE)
+_SCORE = re.compile(r'"score" \((.+)\)$')
 _LABELS = re.compile(r"one of (.+) \(from worst to best\)")
 _WORD = re.compile(r"\w{4,}|\d+")
 _MAX_FINDINGS = 4
@@ -188,21 +190,23 @@ _PASSING_SHARE = 0.5
 def judge_reply(question: Question) -> str | None:
     """Return the verdict for a judge's prompt, as JSON; None for any other prompt.
 
-    A judge's prompt has a system message that requires a nonce in the reply, in the words of `_NONCE`; a prompt of
-    `agentv generate` uses other words.
+    A judge's prompt ends with a line that names the nonce and the other keys of the reply, in the words of
+    `_REPLY_LINE`; a prompt of `agentv generate` uses other words.
     """
-    found = _NONCE.search(question.system)
+    found = _REPLY_LINE.search(question.user_text)
     if found is None:
         return None
-    nonce = found[1]
-    if '"better"' in question.system:
-        return compact_json(_preference(nonce, question.user_text))
-    candidate, sections = _answer_and_sections(question.user_text, nonce)
-    if '"checks"' in question.system:
+    nonce, keys = found.groups()
+    prompt = question.user_text[: found.start()]
+    if '"better"' in keys:
+        return compact_json(_preference(nonce, prompt))
+    candidate, sections = _answer_and_sections(prompt, nonce)
+    if '"checks"' in keys:
         return compact_json(_checks(nonce, candidate, sections.get("requirements", "")))
-    if '"criteria"' in question.system:
+    if '"criteria"' in keys:
         return compact_json(_scores(nonce, candidate, sections.get("criteria", "")))
-    return compact_json(_verdict(nonce, candidate, sections, question.system))
+    scores = _SCORE.search(keys)
+    return compact_json(_verdict(nonce, candidate, sections, scores[1] if scores else ""))
 
 
 def overlap(expected: str, candidate: str) -> tuple[list[str], list[str]]:
@@ -241,7 +245,7 @@ def _answer_and_sections(prompt: str, nonce: str) -> tuple[str, Mapping[str, str
     return candidate, sections or {"": unfenced}
 
 
-def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], system: str) -> JsonObject:
+def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], allowed: str) -> JsonObject:
     """Return the verdict by the share of the expected words that are in the answer.
 
     Those are the words of the expected outcome or of the reference answer, whichever gives the higher share; without
@@ -251,13 +255,12 @@ def _verdict(nonce: str, candidate: str, sections: Mapping[str, str], system: st
     expected = [text for text in texts if text not in ("", "(none given)")] or ["\n".join(sections.values())]
     overlaps = [overlap(text, candidate) for text in expected]
     found, missing = max(overlaps, key=lambda pair: _found_share(*pair))
-    allowed = _SCORE.search(system)
     share = round(_found_share(found, missing), 2)
     score: JsonValue = share
     # On the scale from 0 to 1, the only one described with "0.0", the share is the score. `_on_scale` cannot read that
     # description, because its bounds are not called worst and best.
-    if allowed is not None and not allowed[1].startswith("a number from 0.0 ("):
-        score = _on_scale(share, allowed[1])
+    if allowed and not allowed.startswith("a number from 0.0 ("):
+        score = _on_scale(share, allowed)
     return {
         "nonce": nonce,
         "score": score,

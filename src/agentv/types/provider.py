@@ -20,6 +20,11 @@ from agentv.types.usage import COST_NOTE, MAX_COST_USD, USAGE_NOTE, StoredCost, 
 TRACE_NOTE = "its responses have the key 'trace', which is deprecated; return output_messages with tool_calls instead"
 """The note on a response of a program or function with the deprecated key `trace`."""
 
+STRUCTURED_OUTPUT_NOTE = (
+    "its server refuses structured output, so judges ask it for JSON in words only; `structured_output: false` says so"
+)
+"""The note on the response of a server that refused the JSON Schema of a judge's reply."""
+
 GUIDELINES_HEADING = "[[ ## Guidelines ## ]]"
 """The heading of the guidelines in a prompt."""
 
@@ -333,7 +338,10 @@ class EmbeddingProvider(Provider, Protocol):
 
     @property
     def embedding_space(self) -> str:
-        """The identity of comparable vectors, also for caching: the model, its endpoint, and all relevant settings."""
+        """The identity of comparable vectors, also for caching: the model, its endpoint, and all relevant settings.
+
+        Vectors of the space "" are not cached on disk.
+        """
 
     @property
     def texts_at_once(self) -> int:

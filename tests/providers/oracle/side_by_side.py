@@ -65,7 +65,7 @@ OPTIONS: Mapping[str, Option] = {
 }
 """The requests made to every API; each adds its own."""
 
-WITHOUT_A_REQUEST = {"tool_responses", "max_steps", "batch_api", "dimensions"}
+WITHOUT_A_REQUEST = {"tool_responses", "max_steps", "batch_api", "dimensions", "system_role"}
 """Settings that add no key to a request and have tests of their own."""
 
 

@@ -10,6 +10,7 @@ from agentv.engine.planning.judges import embedding_model, judge_targets, member
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import config_of
 from agentv.scoring.keys.identity import (
+    JUDGE_PROMPTS_VERSION,
     canonical_json,
     digest,
     evaluator_to_json,
@@ -106,7 +107,9 @@ class Fingerprints:
         judges_and_runs: list[JsonValue] = []
         if isinstance(evaluator, EvaluatorConfig):
             files = list(map(self._runtime.watched_files.digest, self._runtime.files_of(evaluator)))
-            judges_and_runs = [*self._judge_keys(evaluator, task), *self._run_ids(evaluator)]
+            judges = list(self._judge_keys(evaluator, task))
+            prompts = [f"judge prompts {JUDGE_PROMPTS_VERSION}"] if judges else []
+            judges_and_runs = [*judges, *prompts, *self._run_ids(evaluator)]
         setup_digest = digest([evaluator_to_json(evaluator, self.settings_class), files, judges_and_runs])
         put_bounded(self._setup_digests, cache_key, (evaluator, task.target, setup_digest), most=MAX_DIGESTS)
         return setup_digest

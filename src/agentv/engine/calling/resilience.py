@@ -31,6 +31,7 @@ from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock
 from agentv.types.provider import (
+    STRUCTURED_OUTPUT_NOTE,
     BatchProvider,
     CallRecord,
     ClosingProvider,
@@ -160,6 +161,9 @@ def _with_failed_attempts(response: R, failed: Sequence[CallRecord]) -> R:
     return response
 
 
+_NOTES_ON_JUDGES = (*AMOUNT_NOTES, STRUCTURED_OUTPUT_NOTE)
+
+
 class ResilientProvider:
     """A provider whose calls are retried, limited, cached and paid from the budget.
 
@@ -219,13 +223,13 @@ class ResilientProvider:
             response = await self._call(request)
         else:
             response = await self.answer_cache.recall(request, partial(self._call, request), is_judge=True)
-        self._report_amounts(response)
+        self._report_notes(response)
         return response
 
-    def _report_amounts(self, response: ProviderResponse | EmbeddingResponse) -> None:
-        """Report a cost or usage of a judge or an embedding model that counts as unknown."""
+    def _report_notes(self, response: ProviderResponse | EmbeddingResponse) -> None:
+        """Report the notes on a judge or an embedding model that people should see once per run."""
         for note in response.notes:
-            if note in AMOUNT_NOTES:
+            if note in _NOTES_ON_JUDGES:
                 self._note(f"target {self.target.name!r}: {note}")
 
     def invoke_within(
@@ -298,7 +302,7 @@ class ResilientProvider:
 
         tokens = sum(map(len, texts)) / CHARACTERS_PER_TOKEN
         response = await self._within_budget(Call(attempt, tokens))
-        self._report_amounts(response)
+        self._report_notes(response)
         return response
 
     def _within_budget(self, call: "Call[R]") -> Awaitable[R]:

@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.evaluators.judges.prompts import REPAIR_NOTE, off_scale_note
+from agentv.evaluators.judges.prompts import FENCE_RULE, repair_lines, reply_line
 from agentv.scoring.judge_replies.replies import JudgeReply, ReplyRules, UnusableReplyError
 from agentv.scoring.keys.request_key import REPLACED
 from agentv.scoring.results.completion import score_of_failure
@@ -67,10 +67,11 @@ class JudgeMode(Protocol[Opinion]):
 
     @property
     def allowed_scores(self) -> str:
-        """The scores that the reply may give, for a judge whose first reply gave another one; may be empty."""
+        """The scores that the reply may give; may be empty."""
 
-    def contract(self, nonce: str) -> str:
-        """Return the format of the reply in words, with the nonce that the reply must repeat."""
+    @property
+    def contract(self) -> str:
+        """The format of the reply in words, without the nonce that the reply must repeat."""
 
     def parse(self, reply: str, rules: ReplyRules) -> Opinion:
         """Return the verdict in a reply. Raises UnusableReplyError."""
@@ -99,8 +100,8 @@ class JudgeOptions(Struct, frozen=True):
 
     `template` is the user prompt; `is_custom` is True if the user or the user's script wrote it. With `is_literal`, its
     variables are not filled in. `variables` are further values for a custom template. `nonce` returns a new random
-    text for each call, `timer` the time in seconds. `unsigned="accept"`, here or in the judge's target, accepts a
-    verdict without the nonce of its call.
+    text for each call, `timer` the time in seconds. `system_prompt` replaces the instructions of the mode.
+    `unsigned="accept"`, here or in the judge's target, accepts a verdict without the nonce of its call.
     """
 
     template: str
@@ -113,6 +114,7 @@ class JudgeOptions(Struct, frozen=True):
     unsigned: Unsigned = "error"
     is_literal: bool = False
     variables: Mapping[str, JsonValue] = {}
+    system_prompt: str | None = None
 
 
 class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
@@ -161,8 +163,7 @@ async def call_judge(
     try:
         reply = await caller.call(prompts, role)
         if reply.problem and not (reply.opinion is not None and provider.kind == _FUNCTION):
-            note = REPAIR_NOTE if reply.opinion is None else off_scale_note(mode.allowed_scores)
-            reply = await caller.call(_make_prompts(mode, judged, options, note=note), "repair")
+            reply = await caller.call(_make_prompts(mode, judged, options, is_repair=True), "repair")
     except ProviderError as error:
         return JudgeOutcome(prompts, tuple(caller.calls), failure=_provider_failure(provider, error))
     calls = tuple(caller.calls)
@@ -273,19 +274,26 @@ def judge_name(provider: Provider) -> str:
     return name if isinstance(name, str) else provider.kind
 
 
-def _make_prompts(mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, note: str = "") -> PromptPair:
-    """Return the prompts of one call, with a new nonce; the user prompt ends with `note`.
+def _make_prompts(
+    mode: JudgeMode[Opinion], judged: Judged, options: JudgeOptions, *, is_repair: bool = False
+) -> PromptPair:
+    """Return the prompts of one call, with a new nonce.
 
-    The system prompt opens with the context's `system_prompt`. Without one, it opens with the instructions of the mode,
-    or has no opening if the user prompt is custom. It always ends with the reply contract.
+    The system prompt is the same for all calls of an evaluator, so that model APIs can cache it. It opens with the
+    `system_prompt` of the options, else with that of the context. Without one, it opens with the instructions of the
+    mode, or has no opening if the user prompt is custom. It ends with the reply contract. The user prompt ends with the
+    nonce. A repair request is a fresh one, which does not mention the reply before it: a JSON Schema replaces the
+    contract.
     """
     nonce = options.nonce()
     text = options.template
     if not options.is_literal:
         text = fill(text, judged.fenced(nonce), options.variables)
-    user = text + mode.section + note
-    opening = judged.context.system_prompt or ("" if options.is_custom else mode.instructions)
-    system = f"{opening}\n\n{mode.contract(nonce)}" if opening else mode.contract(nonce)
+    format_lines = (repair_lines(mode.schema, mode.allowed_scores),) if is_repair else ()
+    user = "\n\n".join((text + mode.section, *format_lines, reply_line(mode.schema, nonce, mode.allowed_scores)))
+    own_opening = "" if options.is_custom else mode.instructions
+    opening = options.system_prompt or judged.context.system_prompt or own_opening
+    system = "\n\n".join(filter(None, (opening, FENCE_RULE if is_repair else mode.contract)))
     return PromptPair(user=user, system=system, nonce=nonce)
 
 

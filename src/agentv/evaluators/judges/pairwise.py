@@ -26,7 +26,7 @@ from agentv.evaluators.judges.prompts import (
     criterion_section,
     custom_prompts,
     fence,
-    fence_rule,
+    reply_contract,
     strict_object,
     usable_prompt,
     user_template,
@@ -145,15 +145,12 @@ class PairMode(Struct, frozen=True):
         """Empty: a preference has no score."""
         return ""
 
-    def contract(self, nonce: str) -> str:
-        """Return the format of the reply in words."""
-        return f"""\
-Reply with a single JSON object and nothing else. Its keys:
-- "nonce": the text "{nonce}", copied exactly
+    @property
+    def contract(self) -> str:
+        """The format of the reply in words."""
+        return reply_contract("""\
 - "reasoning": one or two sentences that compare the answers
-- "better": "A", "B", or "tie" when neither is better
-
-{fence_rule(nonce)}"""
+- "better": "A", "B", or "tie" when neither is better""")
 
     def parse(self, reply: str, rules: ReplyRules) -> PairReply:
         """Return the preference in a reply."""
@@ -280,6 +277,7 @@ class PairwiseEvaluator:
             max_output_tokens=given.max_output_tokens,
             unsigned=given.unsigned,
             variables=given.vars if is_custom else {},
+            system_prompt=given.system_prompt,
         )
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:

@@ -114,9 +114,23 @@ def build_prompt(request: ProviderRequest, images: Sequence[Image] = ()) -> Prom
     return Prompt("\n\n".join(text for text in system if text), turns, tuple(images))
 
 
-def open_conversation(dialogue: Dialogue, request: ProviderRequest, images: Sequence[Image] = ()) -> Conversation:
-    """Return the conversation that starts with a request."""
+def without_system_role(prompt: Prompt) -> Prompt:
+    """Return a prompt whose first user turn opens with the system prompt, for models without system messages."""
+    if not prompt.system:
+        return prompt
+    first, others = ChatMessage("user", prompt.system), prompt.turns
+    if others and others[0].role == "user":
+        first, others = ChatMessage("user", f"{prompt.system}\n\n{others[0].content}"), others[1:]
+    return replace(prompt, system="", turns=(first, *others))
+
+
+def open_conversation(
+    dialogue: Dialogue, request: ProviderRequest, images: Sequence[Image] = (), *, system_role: bool = True
+) -> Conversation:
+    """Return the conversation that starts with a request. `system_role` says that the model has system messages."""
     prompt = build_prompt(request, images)
+    if not system_role:
+        prompt = without_system_role(prompt)
     return Conversation(request, prompt.system, dialogue.initial_items(prompt))
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import mimetypes
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +25,7 @@ from agentv.providers.apis.dialogue import (
 from agentv.providers.apis.http import HttpRequest
 from agentv.providers.apis.model_settings import ModelSettings
 from agentv.providers.apis.streamed_response import StreamedResponse
+from agentv.providers.apis.structured_output import SchemaTrial
 from agentv.providers.apis.transport import Listener, send
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -102,6 +104,7 @@ class ModelProvider:
         self._dialogue = dialogue
         self._credentials = credentials
         self._tools = CannedTools(self._settings.tool_responses, target.base_dir)
+        self._schema_trial = SchemaTrial()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the model's answer, with all turns as output messages if tools were called.
@@ -110,9 +113,12 @@ class ModelProvider:
         turn, `failure.details` has the `usage` of the earlier turns. A CancelledError holds the same partial response
         (`attached_call`).
         """
+        ends_at = asyncio.get_running_loop().time() + (request.timeout_s or self._target.try_timeout_s)
+        return await self._schema_trial.invoke(request, partial(self._converse, ends_at=ends_at))
+
+    async def _converse(self, request: ProviderRequest, *, ends_at: float) -> ProviderResponse:
         now = asyncio.get_running_loop().time
         started_at = now()
-        ends_at = started_at + (request.timeout_s or self._target.try_timeout_s)
         conversation = self._open(request)
         turns: list[Message] = []
         usage: Usage | None = None
@@ -142,7 +148,8 @@ class ModelProvider:
     def _open(self, request: ProviderRequest) -> Conversation:
         if request.system_prompt is None and self._target.system_prompt is not None:
             request = replace(request, system_prompt=self._target.system_prompt)
-        return open_conversation(self._dialogue, request, _images(request.input_files))
+        images = _images(request.input_files)
+        return open_conversation(self._dialogue, request, images, system_role=self._settings.system_role)
 
     async def _next_turn(
         self, conversation: Conversation, *, now: Callable[[], float], started_at: float, ends_at: float

@@ -26,9 +26,13 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     temperature: Annotated[float | None, Meta(description="Sampling temperature, 0 to 2; not sent by default.")] = None
     max_output_tokens: Annotated[int | None, Meta(description="Maximum number of tokens in a response.")] = None
     structured_output: Annotated[
-        bool | None,
-        Meta(description="Let judges send a JSON Schema for the response. Default: if the API supports it."),
-    ] = None
+        bool,
+        Meta(description="Let judges send a JSON Schema for the response, until the server refuses it; false: never."),
+    ] = True
+    system_role: Annotated[
+        bool,
+        Meta(description="False for a model without system messages: the system prompt opens the user prompt."),
+    ] = True
     tools: Annotated[
         Sequence[JsonObject],
         Meta(description="Tool definitions with JSON Schema; calls are recorded as output messages."),
@@ -65,11 +69,6 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
             )
 
     @property
-    def sends_json_schema(self) -> bool:
-        """True unless the settings forbid a JSON Schema in requests of judges."""
-        return self.structured_output is not False
-
-    @property
     def knows_list_bounds(self) -> bool:
         """True if the API accepts `maxItems` in a JSON Schema."""
         return True
@@ -83,7 +82,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
         )
 
     def _schema(self, schema: JsonObject | None) -> JsonObject | None:
-        if schema is None or not self.sends_json_schema:
+        if schema is None or not self.structured_output:
             return None
         return schema if self.knows_list_bounds else cast(JsonObject, without_list_bounds(schema))
 

@@ -47,11 +47,6 @@ class OpenAISettings(ModelSettings, frozen=True, kw_only=True):
         """True for OpenAI itself, False for a compatible server."""
         return self.base_url.rstrip("/") == OPENAI_URL
 
-    @property
-    def sends_json_schema(self) -> bool:
-        """True if judges send a JSON Schema: to OpenAI itself, or if configured."""
-        return self.is_openai if self.structured_output is None else self.structured_output
-
 
 _KINDS_BY_CODE: Mapping[str, FailureKind] = {"server_error": "server_error", "rate_limit_exceeded": "rate_limited"}
 

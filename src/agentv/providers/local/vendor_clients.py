@@ -12,6 +12,7 @@ from agentv.providers.apis.dialogue import Dialogue, open_conversation
 from agentv.providers.apis.http import HttpResponse, status_failure
 from agentv.providers.apis.model_provider import to_message, to_response
 from agentv.providers.apis.openai import OpenAISettings, make_dialogue
+from agentv.providers.apis.structured_output import SchemaTrial
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
@@ -31,9 +32,13 @@ class ClientProvider:
         self.kind = kind
         self._create = create
         self._dialogue = dialogue
+        self._schema_trial = SchemaTrial()
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the model's answer. Raises ProviderError."""
+        return await self._schema_trial.invoke(request, self._send)
+
+    async def _send(self, request: ProviderRequest) -> ProviderResponse:
         timeout_s = request.timeout_s or DEFAULT_TRY_TIMEOUT_S
         body = self._dialogue.build_body(open_conversation(self._dialogue, request))
         try:

@@ -1,10 +1,12 @@
 """Parsing of judges' verdicts from their replies (docs/how-to/judges.md): free scores, rubrics, criteria and pairs.
 
-An object that carries the call's nonce is the verdict. A judge that is code may reply with one object and nothing else.
-Any other reply is rejected, unless the user accepts unsigned verdicts. Verdicts that differ are always rejected.
+An object that carries the call's nonce is the verdict. From a judge that is code, and from a model whose unsigned
+verdicts the user accepts, an object without the nonce counts if the judged texts do not contain it. Any other reply is
+rejected. Verdicts that differ are always rejected.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias, TypeGuard, TypeVar, cast, get_args
@@ -13,7 +15,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.scoring.judge_replies.json_objects import (
+    Evidence,
     FoundObjects,
+    Statements,
     canonical,
     collect_evidence,
     collect_statements,
@@ -119,17 +123,28 @@ def chosen_reply(reply: str, read: Callable[[JsonObject], Reply | None], rules: 
     if signed:
         return _agreed_verdict(signed)
     shown = tuple(rules.shown) if rules.is_code or rules.accepts_unsigned else ()
-    whole = whole_object(reply) if rules.is_code else None
+    whole = whole_object(_without_fence(reply)) if rules.is_code else None
     unsigned = None if whole is None else read(whole)
     if whole is not None and unsigned is not None:
         evidence = collect_evidence(shown)
         if not evidence.contains(whole):
             return unsigned if evidence.complete else replace(unsigned, unverified=True)
-    if rules.accepts_unsigned and search.complete:
-        unsigned_verdicts = _unsigned_verdicts(search, read, shown)
+    if (rules.is_code or rules.accepts_unsigned) and search.complete:
+        evidence = collect_evidence(shown)
+        unsigned_verdicts = _unsigned_verdicts(search, read, evidence, collect_statements(shown))
         if unsigned_verdicts:
-            return replace(_agreed_verdict(unsigned_verdicts), unverified=True)
+            is_sure = rules.is_code and evidence.complete
+            return replace(_agreed_verdict(unsigned_verdicts), unverified=not is_sure)
     raise UnusableReplyError(_why_unusable(reply, search, read, rules=rules, wanted=wanted))
+
+
+_CODE_FENCE = re.compile(r"\s*```[\w-]*\s*\n(.*)\n\s*```\s*", re.DOTALL)
+
+
+def _without_fence(reply: str) -> str:
+    """Return the text inside a code fence (```) if the reply is nothing else; any other reply as it is."""
+    fenced = _CODE_FENCE.fullmatch(reply)
+    return reply if fenced is None else fenced[1]
 
 
 def _verdicts(
@@ -149,10 +164,9 @@ def _verdicts(
 
 
 def _unsigned_verdicts(
-    search: FoundObjects, read: Callable[[JsonObject], Reply | None], shown: Sequence[str]
+    search: FoundObjects, read: Callable[[JsonObject], Reply | None], evidence: Evidence, statements: Statements
 ) -> list[tuple[JsonObject, Reply]]:
     """Return the verdicts that the judged texts do not contain, as an equal object or in another notation."""
-    evidence, statements = collect_evidence(shown), collect_statements(shown)
     return _verdicts(search, read, lambda found: not (evidence.contains(found) or statements.contains(found)))
 
 
@@ -174,11 +188,9 @@ def _why_unusable(
             return "holds too many braces to be searched for JSON"
         return "holds no complete JSON object" if "{" in reply else "is text without a JSON object"
     if _verdicts(search, read, lambda _found: True):
-        if rules.accepts_unsigned:
+        if rules.is_code or rules.accepts_unsigned:
             return "only repeats JSON from the judged texts"
-        other_text = ", and is not just a JSON object with a verdict of its own" if rules.is_code else ""
-        hint = "`unsigned: accept` accepts such a verdict as unverified"
-        return f"does not repeat the nonce of the call{other_text} ({hint})"
+        return "does not repeat the nonce of the call (`unsigned: accept` accepts such a verdict as unverified)"
     if any(found.get("nonce") == rules.nonce for outer in search.objects for found in nested_objects(outer)):
         return f"repeats the nonce, but not in an object with {wanted}"
     return f"holds JSON, but no object with {wanted}"
@@ -374,6 +386,11 @@ def parse_on_scale(reply: str, rules: ReplyRules, *, criterion: EvaluationCriter
     if placed.error is not None or placed.value is None:
         return replace(found, off_scale=placed.error or "it is not on the scale")
     return replace(found, value=placed.value)
+
+
+def parse_text(reply: str, rules: ReplyRules) -> ScaledReply:
+    """Return the verdict in a reply on a scale of any texts, as it is given. Raises UnusableReplyError."""
+    return chosen_reply(reply, _read_scaled, rules, wanted='a "score"')
 
 
 def _read_scaled(found: JsonObject) -> ScaledReply | None:

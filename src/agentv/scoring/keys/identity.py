@@ -204,6 +204,14 @@ def _outcome_key(outcome: str) -> str:
     return _digest_of_texts([outcome, [], []])
 
 
+JUDGE_PROMPTS_VERSION = 2
+"""The version of agentv's own judge prompts, which is part of the keys of judges' scores.
+
+It is raised with every change of a prompt, so that scores and calibrations of the earlier prompts do not count for the
+new ones (tests/evaluators/test_judge_prompts.py).
+"""
+
+
 def score_key(*, answer: str, expectation: str, setup_digest: str) -> str:
     """Return the key of one evaluator's score of one answer.
 
