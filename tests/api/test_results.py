@@ -51,6 +51,11 @@ def test_a_judgement_without_failures_passed() -> None:
     assert str(result).startswith("PASS 1.00 (2 of 2 scored)")
 
 
+def test_a_case_from_python_has_no_place_in_a_file() -> None:
+    (row,) = report_of("yes").results
+    assert (row.file, row.line) == ("", 0)
+
+
 def test_a_broken_judge_is_a_failure_and_nothing_passes() -> None:
     result = judged("Wait please.", {**BROKEN, "criterion": "polite"})
     assert result.passed is False

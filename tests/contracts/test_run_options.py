@@ -100,6 +100,10 @@ def test_an_option_is_the_same_however_it_is_given(option: StructField, tmp_path
         assert from_project_file(tmp_path, {option.name: value}) == in_python
 
 
+def test_the_maximum_age_of_cached_answers_has_a_unit() -> None:
+    assert from_command_line("--cache-max-age=12h") == make_options({"cache_max_age_s": 43200.0})
+
+
 @PROJECT_OPTIONS
 @anything
 @given(data=st.data())

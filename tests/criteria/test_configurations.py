@@ -95,6 +95,11 @@ def test_invalid_values_are_reported_all_at_once() -> None:
         assert f"  $.{name}" in str(caught.value)
 
 
+def test_none_is_refused_where_an_option_has_a_default() -> None:
+    with pytest.raises(ConfigError, match=r"\$.evaluator_concurrency  must not be None; leave it out .* default, 8"):
+        EvaluationRunConfig(evaluators=[PLEASE], evaluator_concurrency=None)  # type: ignore[arg-type]
+
+
 def test_a_configuration_has_the_same_fields_in_files_and_from_python() -> None:
     in_files = {each.name for each in file_fields(RunConfigModel)}
     assert set(EvaluationRunConfig.__struct_fields__) - in_files == {"targets", "base_dir"}

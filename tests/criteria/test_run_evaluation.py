@@ -295,9 +295,22 @@ def test_all_problems_are_reported_at_once_before_anything_runs() -> None:
         assert part in said, f"{part!r} is not in\n{said}"
 
 
-def test_criterion_without_evaluator_is_rejected() -> None:
-    with pytest.raises(ConfigError, match="no evaluator scores the criterion 'short'"):
-        judged("x", [PLEASE], [POLITE, SHORT])
+def test_criterion_without_evaluator_is_listed_without_a_score_and_warned_of() -> None:
+    result = judged("please", [PLEASE], [POLITE, SHORT])
+    assert [(each.criterion_name, each.value, each.passed) for each in result.results] == [
+        ("polite", 1.0, True),
+        ("short", None, None),
+    ]
+    assert result.result("short").reasoning == "no evaluator scores this criterion"
+    assert (result.scored, result.expected, result.overall_score, result.verdict) == (1, 2, 1.0, "pass")
+    assert result.warnings == ("no evaluator scores the criterion 'short'",)
+    assert result.run_errors == ()
+    assert "(1 of 2 scored)" in str(result)
+    assert "no evaluator scores this criterion" in str(result)
+
+
+def test_criterion_of_an_evaluator_that_is_not_selected_is_no_warning() -> None:
+    assert judged("please", [PLEASE, FEW_WORDS], [POLITE, SHORT], only=["polite"]).warnings == ()
 
 
 def test_an_evaluator_that_names_none_of_several_criteria_is_refused() -> None:
@@ -333,6 +346,12 @@ def test_selection_leaves_out_what_costs_money_or_was_not_named() -> None:
     assert ([each.criterion_name for each in free.results], free.overall_score, judge.requests) == (["polite"], 1.0, [])
     named = judged("please", [PLEASE, FEW_WORDS], [POLITE, SHORT], only=["length"])
     assert [each.criterion_name for each in named.results] == ["short"]
+
+
+def test_a_judge_scores_only_the_criteria_it_names() -> None:
+    judge = Judge(lambda request: signed(request, '"criteria": [{"name": "polite", "score": 1}]'))
+    result = judged("x", [{"type": "llm_judge", "criteria": ["polite"]}, FEW_WORDS], [POLITE, SHORT], judge=judge)
+    assert [(each.criterion_name, each.error) for each in result.results] == [("polite", None), ("short", None)]
 
 
 def test_a_judge_is_a_provider_and_each_evaluator_may_have_its_own() -> None:

@@ -179,9 +179,11 @@ def test_an_estimated_part_of_a_judges_cost_is_marked() -> None:
         }
         desk = TargetConfig("desk", "openai", {**settings, "retry_initial_delay_ms": 1})  # it judges itself
         case = EvalCase("a", (Message("user", "Say Paris."),), expected_outcome="Paris")
-        report = evaluate([case], target=desk, evaluators=[EvaluatorConfig("j", "llm_judge")], gates=())
+        exact = {"provider": "mock", "response": '{"score": 1, "hits": ["names Paris"]}'}
+        judges: list[dict[str, Any]] = [{"type": "llm_judge", "name": "j"}, {"type": "llm_judge", "judge": exact}]
+        report = evaluate([case], target=desk, evaluators=judges, gates=())
 
     (row,), (shown,) = report.results, report.targets
-    (call,) = row.evaluator_results[0].judge_calls
-    assert (row.error, call.estimated, row.is_judge_estimated, row.is_target_estimated) == (None, True, True, True)
+    estimated = [call.estimated for result in row.evaluator_results for call in result.judge_calls]
+    assert (row.error, estimated, row.is_judge_estimated, row.is_target_estimated) == (None, [True, False], True, True)
     assert (shown.is_judge_estimated, shown.is_target_estimated) == (True, True)

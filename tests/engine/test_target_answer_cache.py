@@ -137,6 +137,14 @@ def test_read_uses_what_is_there_and_keeps_nothing(server: FakeServer, tmp_path:
     assert len(server.calls) == 4
 
 
+def test_an_answer_above_the_maximum_age_is_called_again(server: FakeServer, tmp_path: Path) -> None:
+    made = []
+    for most in (None, 86400.0, 1e-6):
+        run(server, tmp_path, case("a"), cache_max_age_s=most)
+        made.append(len(server.calls))
+    assert made == [1, 1, 2]
+
+
 def test_without_a_cache_every_case_is_called(server: FakeServer, tmp_path: Path) -> None:
     for cache in ("on", "off"):
         (row,) = run(server, tmp_path, case("a"), cache=cache).results

@@ -101,4 +101,5 @@ def test_a_call_leaves_nothing_for_the_garbage_collector(function: Callable[[], 
         with suppress(KeyError, DeadlineError):
             await call_user_code(function, timeout_s=0.001 if function is is_late else 10)
 
-    assert asyncio.run(run()) < calls
+    # What other tests left may be collected once; what a call leaves is there each time.
+    assert min(asyncio.run(run()) for _ in range(3)) < calls

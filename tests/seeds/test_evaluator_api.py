@@ -391,6 +391,7 @@ evalcases:
 def test_single_evaluator_result(run: Callable[..., Any]) -> None:
     (row,) = run(CASE + "    evaluator: llm_judge\n", targets=JUDGED).rows
     assert "hello" in row["evaluator_raw_request"]["userPrompt"]
+    assert row["evaluator_provider_request"] == row["evaluator_raw_request"]
     assert "grader_raw_request" not in row
     assert "evaluator_results" not in row
 
@@ -414,7 +415,7 @@ def test_multiple_evaluators_result(run: Callable[..., Any]) -> None:
         "reasoning": "c",
     }
     assert "hello" in judged["evaluator_provider_request"]["userPrompt"]
-    assert "evaluator_raw_request" not in judged  # the same request, once
+    assert judged["evaluator_raw_request"] == judged["evaluator_provider_request"]
     assert [held[key] for key in common] == ["h", "contains", 1.0, held["hits"], []]
     assert [missed[key] for key in common] == ["m", "contains", 0.0, [], missed["misses"]]
     assert "hello" in " ".join(held["hits"])

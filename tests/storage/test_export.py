@@ -50,7 +50,7 @@ def test_the_keys_of_an_evaluators_result() -> None:
     (record,) = cast(list[dict[str, JsonValue]], exported["evaluator_results"])
     assert list(record) == [
         "name", "type", "status", "score", "weight", "required", "verdict", "hits", "misses", "reasoning",
-        "expected_aspect_count", "raw_aspects", "error", "evaluator_provider_request",
+        "expected_aspect_count", "raw_aspects", "error", "evaluator_provider_request", "evaluator_raw_request",
         "duration_ms", "usage", "cost_usd", "evaluator_results",
     ]  # fmt: skip
     assert record["error"] == {"kind": "judge_error", "message": "no JSON"}
@@ -71,7 +71,7 @@ def test_the_single_form_stands_flat_at_the_top() -> None:
     record = export_record(make_result(evaluator_results=(broken,), single_form=True, reasoning="tone: something"))
     assert "evaluator_results" not in record
     assert "grader_raw_request" not in record
-    assert "evaluator_provider_request" not in record  # the prompt is there once
+    assert record["evaluator_provider_request"] == JUDGE.evaluator_provider_request
     assert record["evaluator_raw_request"] == JUDGE.evaluator_provider_request
     assert record["evaluator_error"] == {"kind": "judge_error", "message": "no JSON"}
     assert record["reasoning"] == JUDGE.reasoning

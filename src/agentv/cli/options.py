@@ -30,6 +30,9 @@ _OUTPUT_OPTIONS = (
         "--include-trace", is_flag=True, help="Include traces and output messages in .jsonl and .yaml reports."
     ),
     click.option(
+        "--dump-traces", is_flag=True, help="Write the trace of each answer to a JSON file below .agentv/traces."
+    ),
+    click.option(
         "--display",
         type=click.Choice(["auto", "live", "plain", "json", "none"]),
         default="auto",
@@ -118,6 +121,7 @@ class OutputOptions(Struct, frozen=True):
     """`none` prints only the verdict, or nothing if `has_verdict` is False."""
     outputs: tuple[str, ...] = ()
     include_trace: bool = False
+    dump_traces: bool = False
     verbose: bool = False
     log_file: str | None = None
     folder: Path = field(default_factory=Path.cwd)
@@ -153,6 +157,7 @@ def take_output_options(given: dict[str, Any]) -> OutputOptions:
         display="json" if given.pop("as_json") else display,
         outputs=tuple(dict.fromkeys(given.pop("outputs"))),  # a file named twice gets one writer
         include_trace=given.pop("include_trace"),
+        dump_traces=given.pop("dump_traces"),
         verbose=given.pop("verbose"),
         log_file=given.pop("log_file"),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from inspect import iscoroutinefunction
+from inspect import Parameter, iscoroutinefunction, signature
 
 from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.errors import MissingExtraError, UnknownNameError
@@ -62,19 +62,48 @@ class AdaptedCriteriaEvaluator:
     names_its_criteria = True  # each result of the wrapped evaluator has the name of its criterion
     reads_workspace = False  # an EvaluationInput has none
 
-    def __init__(self, wrapped: CriteriaEvaluator) -> None:
+    def __init__(self, wrapped: CriteriaEvaluator, config: object = None) -> None:
         self.kind = wrapped.type
         self.name = getattr(wrapped, "name", wrapped.type)
         self.weight = getattr(wrapped, "weight", 1.0)
         # Calling a coroutine function only makes the coroutine, so it needs no thread.
         self.inline = iscoroutinefunction(wrapped.evaluate)
         self._wrapped = wrapped
+        # A third parameter without a default is the config, as in AgentDock's documentation.
+        self._more = (
+            ({} if config is None else config,) if _required_arguments(wrapped.evaluate) > _INPUT_AND_CRITERIA else ()
+        )
 
     def evaluate(
         self, context: EvaluationContext
     ) -> Sequence[EvaluationResult] | Awaitable[Sequence[EvaluationResult]]:
         """Return the evaluator's own results, one for each criterion that it judges."""
-        return self._wrapped.evaluate(context.to_input(), context.criteria)
+        return self._wrapped.evaluate(context.to_input(), context.criteria, *self._more)
+
+
+_INPUT_AND_CRITERIA = 2
+
+
+def _required_arguments(function: Callable[..., object]) -> int:
+    """Return the number of positional parameters without a default; 0 if the signature cannot be read."""
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 0
+    positional = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(each.kind in positional and each.default is Parameter.empty for each in parameters)
+
+
+def configured(entry: Mapping[str, object]) -> object:
+    """Return the evaluator of an entry whose `type` is a class or an object; None for other entries.
+
+    The class is called without arguments. The entry's `config` is passed to `evaluate(input, criteria, config)`.
+    """
+    given, others = entry.get("type"), entry.keys() - {"type", "config"}
+    made = given() if isinstance(given, type) and callable(getattr(given, "evaluate", None)) else given
+    if others or isinstance(made, Evaluator) or not isinstance(made, CriteriaEvaluator):
+        return None
+    return AdaptedCriteriaEvaluator(made, entry.get("config"))
 
 
 def adapted(given: object) -> object:

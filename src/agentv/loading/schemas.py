@@ -23,7 +23,7 @@ from agentv.loading.models.targets_files import TargetModel, TargetsFileModel, U
 from agentv.loading.project import ProjectModel
 from agentv.registry import EvaluatorSpec, ProviderSpec, Registry, S, Specs
 from agentv.types.errors import PluginError, UnknownNameError
-from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
+from agentv.types.records.result import EXPORT_KEYS, RAW_REQUEST, REQUEST, CaseResult
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import StructField, has_fields
 
@@ -163,7 +163,8 @@ def _result_schema() -> Schema:
     parts = {name: rewritten(part, _as_exported) for name, part in parts.items()}
     row, evaluator = parts.pop("CaseResult"), parts["EvaluatorResult"]
     evaluator["required"] = [*evaluator["required"], "status"]
-    flat = {FLAT_REQUEST: evaluator["properties"]["evaluator_provider_request"], "evaluator_error": _FAILURE_REFERENCE}
+    evaluator["properties"][RAW_REQUEST] = evaluator["properties"][REQUEST]
+    flat = {"evaluator_error": _FAILURE_REFERENCE}
     known = {**row["properties"], **evaluator["properties"], **flat}
     known |= {name: row["properties"][name] for name in ("score", "verdict", "status")}
     return {

@@ -338,7 +338,10 @@ class EmbeddingProvider(Provider, Protocol):
 
     @property
     def embedding_space(self) -> str:
-        """The identity of comparable vectors, also for caching: the model, its endpoint, and all relevant settings."""
+        """The identity of comparable vectors, also for caching: the model, its endpoint, and all relevant settings.
+
+        Vectors of the space "" are not cached on disk.
+        """
 
     @property
     def texts_at_once(self) -> int:

@@ -20,6 +20,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.runs.run import connect_to_cluster, run_plan
 from agentv.execution.loops import run_in_own_loop
+from agentv.loading.files.places import find_home
 from agentv.registry import Registry, ReportSpec
 from agentv.reports import REPORTS, STDOUT
 from agentv.reports.progress.observers import choose_display, make_observer
@@ -137,6 +138,10 @@ def _open_observers(
         except OSError as error:
             raise ConfigError(f"--log-file {path}: cannot be written: {error.strerror}") from error
         yield CheckedOutput(f"--log-file {output.log_file}", log)
+    if output.dump_traces:
+        from agentv.reports.progress.trace_files import TraceFiles
+
+        yield CheckedOutput("--dump-traces", TraceFiles(find_home(output.folder) / "traces"))
     if not output.outputs:
         return
     from agentv.engine.stored.report_tools import report_tools

@@ -79,7 +79,7 @@ class SharedEmbedder:
         self._provider = provider
         self._embedding_space = f"{source.kind} {source.embedding_space}"
         self._texts_at_once = source.texts_at_once
-        self._cache = cache
+        self._cache = cache if source.embedding_space else None
         self._vectors: OrderedDict[str, Embedding] = OrderedDict()
         self._pending: dict[str, PendingText] = {}
         self._queue: list[PendingText] = []

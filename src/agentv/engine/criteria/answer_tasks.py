@@ -65,7 +65,7 @@ class AnswerTasks:
 
     @property
     def criteria_names(self) -> frozenset[str] | None:
-        """The criteria of every judgement; None if an answer may bring others."""
+        """The criteria that every judgement scores; None if they depend on the answer."""
         return settled_criteria(self.plan)
 
     @property

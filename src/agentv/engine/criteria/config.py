@@ -3,11 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.engine.criteria.stores import Storage, is_live_store
 from agentv.engine.planning.given import GivenEvaluator, JudgeLike
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S
@@ -19,57 +20,14 @@ from agentv.loading.criteria.run_configs import (
     option_problems,
     read_other_keys,
 )
-from agentv.loading.models.settings import read_settings
 from agentv.registry import Specs
 from agentv.scoring.results.criteria import ErrorPolicy
-from agentv.types.aggregated_result import EvaluationStorageProvider
-from agentv.types.errors import AgentvError, ConfigError, EvalFileError
+from agentv.types.errors import ConfigError
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import CamelKeywords, struct_fields
 from agentv.types.targets import TargetConfig
-
-Storage: TypeAlias = EvaluationStorageProvider | Mapping[str, Any]
-"""A store of judgements: an object with `save_result`, or a dict with the `type` of a store and its settings."""
-
-STORAGE_PATH = "$.storage"
-
-
-def make_stores(
-    given: Storage | Sequence[Storage] | None, specs: Specs, base_dir: Path, problems: Problems
-) -> tuple[EvaluationStorageProvider, ...]:
-    """Return the stores, and add their problems to `problems`."""
-    if given is None:
-        return ()
-    stores: list[EvaluationStorageProvider] = []
-    for entry in given if isinstance(given, list | tuple) else (given,):
-        try:
-            store = _make_store(entry, specs, str(base_dir)) if isinstance(entry, Mapping) else entry
-        except EvalFileError as error:
-            for problem in error.problems:
-                at = f"{STORAGE_PATH}{problem.json_path[1:]}"
-                problems.add(at, problem.message, allowed=problem.allowed, suggestion=problem.suggestion)
-            continue
-        except AgentvError as error:
-            problems.add(STORAGE_PATH, str(error))
-            continue
-        if isinstance(store, EvaluationStorageProvider):
-            stores.append(store)
-        else:
-            allowed = 'an object with save_result(result), or {"type": "json_file", "path": "judged.jsonl"}'
-            problems.add(STORAGE_PATH, f"{type(store).__name__} is not a store", allowed=allowed)
-    return tuple(stores)
-
-
-def _make_store(config: Mapping[str, Any], specs: Specs, base_dir: str) -> object:
-    """Return the store described by a dict: its `type`, and its settings next to it or in `config`."""
-    spec = specs.stores.get(str(config.get("type")))
-    nested = config.get("config")
-    settings = {key: value for key, value in config.items() if key not in ("type", "config")}
-    if isinstance(nested, Mapping):
-        settings |= nested
-    return spec.load_factory()(read_settings(spec, settings, where="storage"), base_dir)
 
 
 class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, weakref=True, metaclass=CamelKeywords):
@@ -84,6 +42,8 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, weakref=True
     KEYWORDS: ClassVar = {
         "evaluator_configs": "evaluators",
         "storage_provider": "storage",
+        "storage_provider_FOR_SERVER_USE_ONLY": "storage",
+        "storageProvider_FOR_SERVER_USE_ONLY": "storage",
         "llm": "judge",
         "evaluator_timeout_seconds": "evaluator_timeout_s",
     }
@@ -139,7 +99,7 @@ class EvaluationRunConfig(Struct, frozen=True, eq=False, dict=True, weakref=True
         live = {
             name: raw[keys[name]]
             for name in (*LIVE_FIELDS, "targets")
-            if name in keys and not (name in ("judge", "storage") and isinstance(raw[keys[name]], str | Mapping))
+            if name in keys and not _is_written(name, raw[keys[name]])
         }
         others = read_other_keys({key: raw[key] for name, key in keys.items() if name not in live}, where=where)
         given = {name: value for name, value in {**live, **others}.items() if value is not None}
@@ -200,6 +160,11 @@ def _problems_of(config: EvaluationRunConfig) -> Problems:
         if each.name in OPTIONS and each.default is not None and getattr(config, each.name) is None:
             problems.add(f"$.{each.name}", f"must not be None; leave it out for the default, {each.default!r}")
     return problems
+
+
+def _is_written(name: str, value: object) -> bool:
+    """Return True for a judge or a storage as a file has it."""
+    return name in ("judge", "storage") and isinstance(value, str | Mapping) and not is_live_store(value)
 
 
 def _is_target(value: object) -> bool:

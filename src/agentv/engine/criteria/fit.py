@@ -19,7 +19,8 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     """Return the plan for these criteria, or for those of the configuration if there are none.
 
     Raises EvalFileError with every problem at once: those of the configuration, an invalid or duplicate criterion, an
-    evaluator whose criterion does not exist or that names none of several, a criterion that no evaluator scores.
+    evaluator whose criterion does not exist or that names none of several. A criterion that no evaluator scores is not
+    a problem: it becomes a result without a score, and a warning.
     """
     criteria = criteria or plan.criteria
     problems, config_problems = Problems("EvaluationInput"), Problems(plan.where, list(plan.problems))
@@ -33,9 +34,6 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     names = tuple(counts)
     fitted = {planned.at: _fit_evaluator(planned, names, config_problems) for planned in plan.evaluators}
     scored = {name for evaluator in fitted.values() for name in evaluator.scores or ()}
-    if not plan.problems and all(evaluator.scores is not None for evaluator in fitted.values()):
-        for name in (name for name in names if name not in scored):
-            problems.add("$.criteria", f"no evaluator scores the criterion {name!r}", allowed="name it in an evaluator")
     config_problems.found += problems.found
     config_problems.raise_any()
     selected = tuple(fitted[planned.at] for planned in plan.selected)
@@ -54,10 +52,10 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
 
 
 def settled_criteria(plan: CriteriaPlan) -> frozenset[str] | None:
-    """Return the criteria of every judgement by this plan; None if an input may bring others.
+    """Return the criteria that every judgement by this plan scores; None if they depend on the input.
 
-    An input's criteria replace the configuration's, but each must be scored. If all evaluators name their criteria,
-    the criteria of every input are therefore known.
+    An input's criteria replace the configuration's, but must include all that evaluators name. If all evaluators name
+    their criteria, those that are scored are therefore known.
     """
     names: set[str] = set()
     for planned in plan.evaluators:

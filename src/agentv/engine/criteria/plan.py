@@ -1,15 +1,24 @@
 """The plan of a criteria-based evaluation: names resolved, settings checked; and the snapshot for judgements."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.criteria.config import EvaluationRunConfig, make_stores
-from agentv.engine.planning.given import GIVEN, GivenEvaluator, JudgeLike, beside_targets, given_judge
+from agentv.engine.criteria.config import EvaluationRunConfig
+from agentv.engine.criteria.stores import make_stores
+from agentv.engine.planning.given import (
+    GIVEN,
+    GivenEvaluator,
+    JudgeLike,
+    beside_targets,
+    given_embedder,
+    given_judge,
+)
 from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
 from agentv.engine.planning.judges import (
     check_embedder,
@@ -22,6 +31,7 @@ from agentv.engine.planning.judges import (
 from agentv.engine.planning.targets import LOCAL_EMBEDDINGS, KnownTargets, default_judge, judge_key_variables
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.evaluators.isolation import config_of
+from agentv.evaluators.registry import configured
 from agentv.loading.criteria.run_configs import find_named_definitions, read_given_entries, unmatched_entries
 from agentv.loading.files.dotenv import load_env
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
@@ -83,6 +93,11 @@ def all_settings(settings: object, specs: Specs) -> Iterator[object]:
 
 
 WHERE = "EvaluationRunConfig"
+
+SEMANTIC_SIMILARITY = "semantic_similarity"
+_JUDGE_KEYS = frozenset({"judge", "llm", "llmConfig", "llm_config"})
+_EMBEDDER_KEYS = frozenset({"model", "embeddingModel", "embedding_model", "embeddingAdapter", "embedding_adapter"})
+"""The keys of `semantic_similarity` that may have an embedding model as an object."""
 
 
 def where_of(config: EvaluationRunConfig) -> str:
@@ -196,22 +211,38 @@ class _Planning(Struct):
     def _prepared_entry(self, given: GivenEvaluator, index: int, specs: Specs) -> object:
         """Return an entry as a name, an evaluator, or a copied dict in which a judge object is replaced by its name."""
         if isinstance(given, Mapping):
-            return self._with_named_judge(_copied(given), index, specs)
+            if not isinstance(given.get("type"), str) and (own := configured(given)) is not None:
+                return as_evaluator(own, specs.evaluators)
+            return self._with_named_models(_copied(given), index, specs)
         return given if isinstance(given, str) else as_evaluator(given, specs.evaluators)
 
-    def _with_named_judge(self, entry: dict[str, Any], index: int, specs: Specs) -> dict[str, Any]:
-        for mapping in (entry, entry.get("config")):
-            for key in ("judge", "llm"):
-                if isinstance(mapping, dict) and key in mapping:
-                    if isinstance(mapping[key], Mapping) and "client" not in mapping[key]:
-                        continue  # settings, which the evaluator reads itself
-                    judge = mapping.pop(key)
-                    try:
-                        target = given_judge(judge, f"judge of evaluators[{index}]", specs, self.env)
-                        mapping["target"] = self._add_target(target, judge)
-                    except ConfigError as error:
-                        self.problems.add(f"$.evaluators[{index}].{key}", str(error))
+    def _with_named_models(self, entry: dict[str, Any], index: int, specs: Specs) -> dict[str, Any]:
+        """Return an entry in which judges and embedding models given as objects are replaced by names of targets.
+
+        A dict has settings, which the evaluator reads itself.
+        """
+        embeds = specs.evaluators.canonical(str(entry.get("type"))) == SEMANTIC_SIMILARITY
+        for place in (each for each in (entry, entry.get("config")) if isinstance(each, dict)):
+            for key in place.keys() & _JUDGE_KEYS:
+                if not isinstance(place[key], Mapping) or "client" in place[key]:
+                    judge = place.pop(key)
+                    name_judge = partial(given_judge, judge, f"judge of evaluators[{index}]", specs, self.env)
+                    self._name_model(place, "target", judge, name_judge, f"$.evaluators[{index}].{key}")
+            for key in place.keys() & _EMBEDDER_KEYS if embeds else ():
+                if not isinstance(place[key], str | Mapping | None):
+                    model = place.pop(key)
+                    make = partial(given_embedder, model, f"embedding model of evaluators[{index}]", specs)
+                    self._name_model(place, "model", model, make, f"$.evaluators[{index}].{key}")
         return entry
+
+    def _name_model(
+        self, place: dict[str, Any], key: str, given: object, make: Callable[[], TargetConfig | str | None], at: str
+    ) -> None:
+        """Add the target that `make` returns, and write its name to `key`; record the problem if there is one."""
+        try:
+            place[key] = self._add_target(make(), given)
+        except ConfigError as error:
+            self.problems.add(at, str(error))
 
     def _need_judge(self, selected: Iterable[PlannedEvaluator], specs: Specs) -> bool:
         return any(needs_judge(member) for planned in selected for member in all_settings(planned.settings, specs))

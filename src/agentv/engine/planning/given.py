@@ -136,6 +136,35 @@ def given_judge(given: object, role: str, specs: Specs, env: Mapping[str, str]) 
     )
 
 
+def given_embedder(given: object, role: str, specs: Specs) -> TargetConfig:
+    """Return an embedding model given as a function or an object, registered for its `role`. Raises ConfigError."""
+    from agentv.providers.local.embedding_functions import (  # noqa: PLC0415 - few models are objects
+        EmbeddingFunctionProvider,
+        embed_texts,
+    )
+
+    embed = embed_texts(given)
+    if embed is None:
+        raise ConfigError(
+            f"{type(given).__name__} is not an embedding model: give the name of a target, `provider:model`, a dict "
+            "with `provider`, a function of a text, or an object with embed, embed_query, embed_documents or encode"
+        )
+    kind = f"{GIVEN} {role}"
+    summary = f"the {role} given from Python"
+    spec = ProviderSpec(
+        kind,
+        summary,
+        NoSettings,
+        lambda _target, _tools: EmbeddingFunctionProvider(embed),
+        is_code=True,
+        embeds=True,
+        answers=False,
+        cost="free",
+    )
+    specs.providers.add(spec)
+    return TargetConfig(role, kind)
+
+
 def _is_vendor_client(given: object) -> bool:
     return type(given).__module__.partition(".")[0] in ("openai", "anthropic")
 

@@ -111,6 +111,8 @@ def _settings_from_env(
 
 LOCAL_EMBEDDINGS = "local"
 """The provider of the built-in embedding model."""
+OPENAI_EMBEDDINGS = "text-embedding-"
+"""How the names of OpenAI's embedding models start."""
 
 
 class KnownTargets(Struct, frozen=True):
@@ -212,10 +214,12 @@ class KnownTargets(Struct, frozen=True):
     def embedding_config(self, model: str | JsonObject) -> TargetConfig:
         """Return the config of an embedding model: a target by name, or one given inline. Raises TargetError.
 
-        `local` is the built-in model without settings, unless a target has that name.
+        `local` is the built-in model without settings, and `text-embedding-…` one of OpenAI, unless a target has that
+        name.
         """
         if isinstance(model, str) and (model in self.configs or model != LOCAL_EMBEDDINGS):
-            config = self._config(model)
+            is_openai = model.startswith(OPENAI_EMBEDDINGS) and model not in self.configs
+            config = self._config(f"openai:{model}" if is_openai else model)
         else:
             config = _inline_embedding_config({"provider": LOCAL_EMBEDDINGS} if isinstance(model, str) else model)
         provider = self.specs.providers.get(config.provider)

@@ -100,8 +100,8 @@ class JudgeOptions(Struct, frozen=True):
 
     `template` is the user prompt; `is_custom` is True if the user or the user's script wrote it. With `is_literal`, its
     variables are not filled in. `variables` are further values for a custom template. `nonce` returns a new random
-    text for each call, `timer` the time in seconds. `unsigned="accept"`, here or in the judge's target, accepts a
-    verdict without the nonce of its call.
+    text for each call, `timer` the time in seconds. `system_prompt` replaces the instructions of the mode.
+    `unsigned="accept"`, here or in the judge's target, accepts a verdict without the nonce of its call.
     """
 
     template: str
@@ -114,6 +114,7 @@ class JudgeOptions(Struct, frozen=True):
     unsigned: Unsigned = "error"
     is_literal: bool = False
     variables: Mapping[str, JsonValue] = {}
+    system_prompt: str | None = None
 
 
 class JudgeOutcome(Struct, Generic[Opinion], frozen=True):
@@ -279,9 +280,10 @@ def _make_prompts(
     """Return the prompts of one call, with a new nonce.
 
     The system prompt is the same for all calls of an evaluator, so that model APIs can cache it. It opens with the
-    context's `system_prompt`. Without one, it opens with the instructions of the mode, or has no opening if the user
-    prompt is custom. It ends with the reply contract. The user prompt ends with the nonce. A repair request is a fresh
-    one, which does not mention the reply before it: a JSON Schema replaces the contract.
+    `system_prompt` of the options, else with that of the context. Without one, it opens with the instructions of the
+    mode, or has no opening if the user prompt is custom. It ends with the reply contract. The user prompt ends with the
+    nonce. A repair request is a fresh one, which does not mention the reply before it: a JSON Schema replaces the
+    contract.
     """
     nonce = options.nonce()
     text = options.template
@@ -289,7 +291,8 @@ def _make_prompts(
         text = fill(text, judged.fenced(nonce), options.variables)
     format_lines = (repair_lines(mode.schema, mode.allowed_scores),) if is_repair else ()
     user = "\n\n".join((text + mode.section, *format_lines, reply_line(mode.schema, nonce, mode.allowed_scores)))
-    opening = judged.context.system_prompt or ("" if options.is_custom else mode.instructions)
+    own_opening = "" if options.is_custom else mode.instructions
+    opening = options.system_prompt or judged.context.system_prompt or own_opening
     system = "\n\n".join(filter(None, (opening, FENCE_RULE if is_repair else mode.contract)))
     return PromptPair(user=user, system=system, nonce=nonce)
 

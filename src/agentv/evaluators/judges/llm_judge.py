@@ -74,6 +74,7 @@ from agentv.scoring.judge_replies.replies import (
     parse_freeform,
     parse_on_scale,
     parse_rubric,
+    parse_text,
     unscored_criteria,
     voted_value,
     with_criteria_off_scale,
@@ -209,6 +210,97 @@ class ScaledMode(Struct, frozen=True):
     def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
         """Return an error for the criterion."""
         return unscored_criteria((self.criterion,), message)
+
+
+class TextMode(Struct, frozen=True):
+    """One text of a criterion on a scale of one's own, which has no value, with hits, misses and a reason.
+
+    If the judge gives a number from 0 to 1 instead, this is the score, but not on the scale `string`.
+    """
+
+    criterion: EvaluationCriteria
+    vote: Vote = "mean"
+    task: Task = DEFAULT_BASIS
+
+    @property
+    def instructions(self) -> str:
+        """The opening of the system prompt."""
+        return self.task.instructions
+
+    @property
+    def section(self) -> str:
+        """Empty: nothing is appended to the user prompt."""
+        return ""
+
+    @property
+    def schema(self) -> JsonObject:
+        """The reply as a JSON Schema."""
+        return freeform_schema(_json_type(self.criterion))
+
+    @property
+    def allowed_scores(self) -> str:
+        """The scores that the reply may give."""
+        return _allowed_scores(self.criterion)
+
+    @property
+    def contract(self) -> str:
+        """The reply's format in words."""
+        return freeform_contract(self.allowed_scores)
+
+    def parse(self, reply: str, rules: ReplyRules) -> ScaledReply:
+        """Return the verdict in a reply."""
+        return parse_text(reply, rules)
+
+    def scored(self, opinions: tuple[ScaledReply, ...]) -> EvaluationScore:
+        """Return the text that most opinions give, the first of those that tie; nothing is scored."""
+        numbers = [number for opinion in opinions if (number := _unit_number(opinion.given)) is not None]
+        if len(numbers) == len(opinions) and self.criterion.scale != "string":
+            return self._scored_numbers(numbers, opinions)
+        texts = [_plain_text(opinion.given) for opinion in opinions]
+        text = max(texts, key=texts.count)
+        nearest = opinions[texts.index(text)]
+        result = EvaluationResult(
+            criterion_name=self.criterion.name,
+            score=text,
+            scale=self.criterion.scale,
+            reasoning=nearest.reasoning,
+            evaluator_type="llm_judge",
+            metadata={"agreement": texts.count(text) / len(texts)} if len(texts) > 1 else None,
+        )
+        score = _freeform_score(0.0, nearest, opinions, (result,))
+        return replace(score, verdict=None, status="unverified" if score.status == "unverified" else "skipped")
+
+    def _scored_numbers(self, numbers: list[float], opinions: tuple[ScaledReply, ...]) -> EvaluationScore:
+        score = combine(numbers, self.vote)
+        nearest = opinions[min(range(len(numbers)), key=lambda index: abs(numbers[index] - score))]
+        result = EvaluationResult(
+            criterion_name=self.criterion.name,
+            score=score,
+            value=score,
+            scale=self.criterion.scale,
+            reasoning=nearest.reasoning,
+            evaluator_type="llm_judge",
+            metadata={"spread": spread(numbers)} if len(numbers) > 1 else None,
+        )
+        return _freeform_score(score, nearest, opinions, (result,))
+
+    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
+        """Return an error for the criterion."""
+        return unscored_criteria((self.criterion,), message)
+
+
+def _unit_number(given: JsonValue) -> float | None:
+    """Return a JSON number from 0 to 1; None for any other value."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    return float(given) if 0 <= given <= 1 else None
+
+
+def _plain_text(given: JsonValue) -> str:
+    """Return a score as a text: 3 for the number 3.0."""
+    if isinstance(given, str):
+        return given
+    return f"{given:g}" if isinstance(given, float) else json.dumps(given)
 
 
 def _freeform_score(
@@ -446,6 +538,7 @@ class LlmJudgeEvaluatorOptions(Struct, frozen=True, kw_only=True):
     prompt_config: JsonObject = field(default_factory=dict)
     prompt_contract: Contract = "agentv"
     vars: Mapping[str, JsonValue] = {}
+    system_prompt: str | None = None
     ready_made: ReadyMade | None = None
     sources: tuple[str, ...] = ()
     reference: str | None = None
@@ -478,6 +571,7 @@ class LlmJudgeKeywords(TypedDict, total=False):
     prompt_config: JsonObject
     prompt_contract: Contract
     vars: Mapping[str, JsonValue]
+    system_prompt: str | None
     ready_made: ReadyMade | None
     sources: tuple[str, ...]
     reference: str | None
@@ -531,6 +625,7 @@ class LlmJudgeEvaluator:
             max_output_tokens=given.max_output_tokens,
             unsigned=given.unsigned,
             variables=given.vars if is_custom else {},
+            system_prompt=given.system_prompt,
         )
 
     def configured(
@@ -538,9 +633,9 @@ class LlmJudgeEvaluator:
     ) -> "LlmJudgeEvaluator":
         """Return a judge with an evaluator's settings that calls the same models as this judge.
 
-        This judge's `prompt`, `vars`, `temperature`, `max_output_tokens`, `allow_unknown` and `unsigned` are the
-        defaults; `model`, `samples`, `vote` and the options of what is judged come from the settings alone. If the
-        settings name another judge, the options of this judge are not used.
+        This judge's `prompt`, `vars`, `system_prompt`, `temperature`, `max_output_tokens`, `allow_unknown` and
+        `unsigned` are the defaults; `model`, `samples`, `vote` and the options of what is judged come from the settings
+        alone. If the settings name another judge, the options of this judge are not used.
         """
         judge = make_llm_judge(config, settings, tools)
         if settings.judge_targets:
@@ -553,6 +648,7 @@ class LlmJudgeEvaluator:
             judges=defaults.judges,
             prompt=configured.prompt or defaults.prompt,
             vars=configured.vars or defaults.vars,
+            system_prompt=configured.system_prompt or defaults.system_prompt,
             temperature=defaults.temperature if configured.temperature is None else configured.temperature,
             max_output_tokens=configured.max_output_tokens or defaults.max_output_tokens,
             allow_unknown=configured.allow_unknown or defaults.allow_unknown,
@@ -600,6 +696,8 @@ class LlmJudgeEvaluator:
         opening = "" if criterion is None or ready_made is not None else criterion_section(criterion)
         if criterion is not None and _has_scale(criterion):
             return await self._call_judges(providers, ScaledMode(criterion, vote, task), judged, opening=opening)
+        if criterion is not None:
+            return await self._call_judges(providers, TextMode(criterion, vote, task), judged, opening=opening)
         name = self.kind if config is None else config.criterion or config.name
         return await self._call_judges(providers, FreeformMode(name, vote, task), judged, opening=opening)
 

@@ -277,6 +277,7 @@ class PairwiseEvaluator:
             max_output_tokens=given.max_output_tokens,
             unsigned=given.unsigned,
             variables=given.vars if is_custom else {},
+            system_prompt=given.system_prompt,
         )
 
     async def evaluate(self, context: EvaluationContext) -> EvaluationScore:

@@ -200,7 +200,7 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
                 "the target that judges, instead of the tested target's `judge_target`: its name, `provider:model`, "
                 "or `{provider: …}` with its settings"
             ),
-            extra={"aliases": ("judge", "llm")},
+            extra={"aliases": ("judge", "llm", "llm_config")},
         ),
     ] = None
     max_output_tokens: Annotated[int | None, Meta(description="the maximum length of the reply, in tokens")] = None
@@ -259,8 +259,12 @@ class PromptSettings(JudgeCallSettings, frozen=True, kw_only=True):
         Meta(
             description="the user prompt, instead of the default one, or the path of its file; {{ name }} inserts a "
             "variable",
-            extra={"aliases": ("promptTemplate",)},
+            extra={"aliases": ("promptTemplate", "judgePromptTemplate")},
         ),
+    ] = None
+    system_prompt: Annotated[
+        str | None,
+        Meta(description="the judge's instructions, instead of the default ones; how to reply is added to them"),
     ] = None
     allow_unknown: Annotated[
         bool, Meta(description="true: unknown {{ names }} in `prompt` stay as text; false: they are an error")

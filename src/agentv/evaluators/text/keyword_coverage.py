@@ -19,6 +19,7 @@ from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import EvaluatorTools
 
+Expect: TypeAlias = Literal["share", "all", "any", "none"]
 Split: TypeAlias = Literal["commas", "whitespace", "exact"]
 
 _CONFIG = "config"
@@ -50,6 +51,13 @@ class KeywordCoverageSettings(Struct, frozen=True, kw_only=True):
             extra={"aliases": ("ground_truth_keyword_mode",), "spellings": {"split-comma": "commas"}},
         ),
     ] = "commas"
+    expect: Annotated[
+        Expect,
+        Meta(
+            description="share: the share of the keywords found; all, any or none: 1 if so many are found, else 0",
+            extra={"aliases": ("expected_outcome",)},
+        ),
+    ] = "share"
     match_whole_word: Annotated[bool, Meta(description="match whole words only: `café` is not in `cafés`")] = True
     case_sensitive: Annotated[bool, Meta(description="treat `Yes` and `yes` as different")] = False
     normalize_whitespace: Annotated[
@@ -122,8 +130,11 @@ class KeywordCoverageEvaluator:
                 hits.append(f"has {quoted(keyword.written)}")
             else:
                 misses.append(f"does not have {quoted(keyword.written)}")
+        expect = self._settings.expect
+        if expect == "none":
+            hits, misses = misses, hits
         return EvaluationScore(
-            score=len(hits) / len(keywords),
+            score=_score(expect, found=len(hits), expected=len(keywords)),
             hits=tuple(hits),
             misses=tuple(misses),
             expected_aspect_count=len(keywords),
@@ -147,6 +158,12 @@ class KeywordCoverageEvaluator:
         for word in written:
             by_form.setdefault(_normalized(self._form, word), word.strip())
         return tuple(_Keyword(word, form) for form, word in by_form.items() if form.strip())
+
+
+def _score(expect: Expect, *, found: int, expected: int) -> float:
+    if expect == "share":
+        return found / expected
+    return float(found > 0 if expect == "any" else found == expected)
 
 
 def make_keyword_coverage(

@@ -38,7 +38,9 @@ class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
             extra={
                 "spellings": {
                     "sorensen-dice": "sorensen_dice",
+                    "sorensenDice": "sorensen_dice",
                     "jaro-winkler": "jaro_winkler",
+                    "jaroWinkler": "jaro_winkler",
                     "token-set": "token_set",
                     "rouge-l": "rouge_l",
                 }
@@ -49,7 +51,7 @@ class LexicalSimilaritySettings(Struct, frozen=True, kw_only=True):
         str | tuple[str, ...],
         Meta(
             description="the path of the text to compare with, or a list of paths; the most similar text counts",
-            extra={"aliases": ("reference_field",)},
+            extra={"aliases": ("reference_field", "reference_text_field")},
         ),
     ] = "ground_truth"
     threshold: Annotated[

@@ -35,7 +35,7 @@ class SemanticSimilaritySettings(Struct, frozen=True, kw_only=True):
                 "the embedding model: `local`, the name of a target, or a target definition "
                 "(`{provider: openai, model: …, api_key: …}`)"
             ),
-            extra={"aliases": ("embedding_model",)},
+            extra={"aliases": ("embedding_model", "embedding_adapter", "embedding_config")},
         ),
     ] = "local"
     reference: Annotated[
@@ -43,7 +43,7 @@ class SemanticSimilaritySettings(Struct, frozen=True, kw_only=True):
         Meta(
             description="the path of the text to compare with, as in `source`, or a list of paths; the most similar "
             "text counts",
-            extra={"aliases": ("reference_field",)},
+            extra={"aliases": ("reference_field", "reference_text_field")},
         ),
     ] = "ground_truth"
     threshold: Annotated[

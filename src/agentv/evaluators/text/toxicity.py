@@ -112,7 +112,7 @@ class ToxicitySettings(Struct, frozen=True, kw_only=True):
         str | tuple[str, ...],
         Meta(
             description="the terms: a list, or a file with one per line (# starts a comment)",
-            extra={"aliases": ("terms",)},
+            extra={"aliases": ("terms", "block_list", "blocklist")},
         ),
     ]
     case_sensitive: Annotated[bool, Meta(description="treat `Yes` and `yes` as different")] = False

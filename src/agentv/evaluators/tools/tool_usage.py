@@ -5,7 +5,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -31,7 +31,8 @@ ValueCheck: TypeAlias = Callable[[JsonValue], str | None]
 """A function that returns the problem of a value, or None. Raises EvaluatorError when it cannot decide."""
 
 ArgsSetting: TypeAlias = JsonObject | str | Callable[..., object]
-"""A JSON Schema, the name of a function (`python:path.py:function`), or in Python the function itself."""
+"""A JSON Schema, the name of a function (`python:path.py:function`), or in Python the function itself or an object with
+a function for each argument."""
 
 _SCHEMA_KEYWORDS = frozenset(
     """$anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary additionalProperties allOf anyOf
@@ -48,7 +49,7 @@ def check_args_setting(args: object) -> None:
     if isinstance(args, str):
         if ":" not in function_name(args):
             raise ValueError("`args` must be a JSON Schema, or name a function: python:path.py:function")
-    elif isinstance(args, Mapping):
+    elif isinstance(args, Mapping) and not _has_functions(args):
         check_value_schema(args, name="args")
 
 
@@ -75,7 +76,27 @@ def make_args_check(args: ArgsSetting, *, base_dir: str) -> ValueCheck:
     """Return a check of a call's arguments. Loads a named function from `base_dir`, or raises PluginError."""
     if isinstance(args, str):
         return _function_check(load_callable(function_name(args), base_dir))
-    return _function_check(args) if callable(args) else make_value_check(args)
+    if callable(args):
+        return _function_check(args)
+    return _each_check(args) if _has_functions(args) else make_value_check(args)
+
+
+def _has_functions(args: Mapping[str, object]) -> bool:
+    """Return True for an object of functions, one for each argument, instead of a schema."""
+    return bool(args) and all(map(callable, args.values()))
+
+
+def _each_check(functions: Mapping[str, Any]) -> ValueCheck:
+    """Return a check of each named argument by a function of its own, which gets None if it is missing."""
+    checks = {name: _function_check(function) for name, function in functions.items()}
+
+    def check(value: JsonValue) -> str | None:
+        parsed = value if isinstance(value, Mapping) else _parsed(value)
+        given = parsed if isinstance(parsed, Mapping) else {}
+        problems = {name: problem for name, each in checks.items() if (problem := each(given.get(name))) is not None}
+        return "; ".join(f"{name}: {problem}" for name, problem in problems.items()) or None
+
+    return check
 
 
 def make_value_check(schema: JsonObject) -> ValueCheck:
@@ -152,7 +173,10 @@ class ToolRule(Struct, frozen=True, kw_only=True):
     ] = None
     tool: Annotated[
         str | None,
-        Meta(description="the name of the tool, or a glob pattern", extra={"aliases": ("expected_tool_name",)}),
+        Meta(
+            description="the name of the tool, or a glob pattern",
+            extra={"aliases": ("expected_tool_name", "tool_name")},
+        ),
     ] = None
     required: Annotated[bool, Meta(description="the tool must be called", extra={"aliases": ("is_required",)})] = False
     min_calls: Annotated[int | None, Meta(description="the minimum number of calls")] = None
@@ -160,7 +184,8 @@ class ToolRule(Struct, frozen=True, kw_only=True):
     args: Annotated[
         Mapping[str, JsonValue] | str | Callable[..., object] | None,
         Meta(
-            description="check of the arguments: a JSON Schema, or a function as python:path.py:function",
+            description="check of the arguments: a JSON Schema, or a function as python:path.py:function; in Python "
+            "also a function, or an object with a function for each argument",
             extra={"aliases": ("argument_checks",)},
         ),
     ] = None
@@ -318,7 +343,8 @@ class ToolUsageSettings(Struct, frozen=True, kw_only=True):
     rules: Annotated[
         tuple[ToolRule, ...],
         Meta(
-            description="the rules: [{criterion, tool, required, min_calls, max_calls, args, result, each, sequence}]"
+            description="the rules: [{criterion, tool, required, min_calls, max_calls, args, result, each, sequence}]",
+            extra={"aliases": ("expected_tool_calls",)},
         ),
     ]
     tool_data_source: Annotated[

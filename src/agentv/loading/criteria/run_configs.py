@@ -30,7 +30,12 @@ from agentv.types.scales import EvaluationCriteria
 class RunConfigModel(FileModel, frozen=True, kw_only=True):
     """The keys of a file for `EvaluationRunConfig`."""
 
-    ALIASES: ClassVar = {"evaluator_configs": "evaluators", "llm": "judge", "storage_provider": "storage"}
+    ALIASES: ClassVar = {
+        "evaluator_configs": "evaluators",
+        "llm": "judge",
+        "storage_provider": "storage",
+        "storageProvider_FOR_SERVER_USE_ONLY": "storage",
+    }
 
     evaluators: Evaluators = None
     criteria: Criteria = None

@@ -87,6 +87,8 @@ def _call(part: JsonObject, at: str) -> ToolCall:
     return read_tool_call({"tool": name, "input": given, "output": output, "id": part.get("toolCallId")}, at)
 
 
+TOOL_FLAG = "isToolMessage"
+"""The flag of a message with the result of a tool, whose role is then `data`."""
 CONTENT_KEYS = ("content_parts", "contentParts", "content")
 _CALL_LISTS = ("tool_calls", "toolCalls", "toolInvocations", "tool_invocations")
 _SINGLE_CALL = ("function_call", "functionCall")
@@ -103,6 +105,7 @@ _ABOUT_MESSAGE = frozenset(
         *("container", "context_management", "annotations", "phase", "kind", "lc", "example", "revisionId"),
         *("response_metadata", "usage_metadata", "additional_kwargs", "reasoning_details", "provider"),
         *("providerOptions", "providerMetadata", "experimental_attachments", "tool_call_chunks", "chunk_position"),
+        *("isStreaming", "isLoading", "isError", "isTyping", "isPending", "isComplete", "showToolCall", TOOL_FLAG),
     }
 )
 """Keys with facts about a message. Without content, `refusal` and `audio` are read as the content."""
@@ -119,7 +122,7 @@ _OTHER_CONTENT = frozenset({"content_parts", "contentParts", *_REASONING_KEYS})
 
 def read_chat(value: JsonObject, at: str) -> Message:
     """Read a message with a role. Raises MessageError."""
-    role = read_role(value.get("role"), at)
+    role = "tool" if value.get(TOOL_FLAG) is True else read_role(value.get("role"), at)
     calls = read_calls(value, at)
     metadata = value.get("metadata")
     return Message(

@@ -388,6 +388,11 @@ def parse_on_scale(reply: str, rules: ReplyRules, *, criterion: EvaluationCriter
     return replace(found, value=placed.value)
 
 
+def parse_text(reply: str, rules: ReplyRules) -> ScaledReply:
+    """Return the verdict in a reply on a scale of any texts, as it is given. Raises UnusableReplyError."""
+    return chosen_reply(reply, _read_scaled, rules, wanted='a "score"')
+
+
 def _read_scaled(found: JsonObject) -> ScaledReply | None:
     given = found.get("score")
     if not isinstance(given, bool | int | float | str):

@@ -24,6 +24,9 @@ from agentv.types.failures import FailureKind
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.usage import Usage, total_usage
 
+UNSCORED = "no evaluator scores this criterion"
+"""The reason of a criterion without a score."""
+
 
 class FittedEvaluator(Struct, frozen=True):
     """An evaluator with the criteria that it `scores`; None if they are not known before its results."""
@@ -41,7 +44,7 @@ class FittedPlan(Struct, frozen=True):
     names: frozenset[str]
     """The names of the criteria."""
     unclaimed: tuple[str, ...] = ()
-    """The criteria left to evaluators whose criteria are not known in advance."""
+    """The criteria that no evaluator names; those whose criteria are not known in advance may score them."""
     error_policy: ErrorPolicy = "exclude"
     concurrency: int = 1
     """The number of evaluators that judge one answer at once."""
@@ -83,12 +86,14 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         evaluators.append(replace(result, results=own))
         if result.error is not None and not broken:
             unassigned.append(result)
-    unscored = tuple(_unscored_criteria(plan, results, weighed)) if plan.unclaimed else ()
-    for position, failed, error in unscored:
+    lost = tuple(_lost_criteria(plan, results, weighed)) if plan.unclaimed else ()
+    for position, failed, error in lost:
         weighed.append(failed)
         errors.append(error)
         evaluators[position] = replace(evaluators[position], results=(*evaluators[position].results, failed.result))
-    if not unscored:
+    unscored = _unscored_results(plan) if plan.unclaimed else ()
+    weighed += [WeighedResult(each, 0.0) for each in unscored]
+    if not lost:
         errors += [
             EvaluationRunError(failed.name, _error_message(failed), _error_kind(failed)) for failed in unassigned
         ]
@@ -99,7 +104,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
     usages = [result.usage for result in judged if result.usage is not None]
     unverified = [result.name for result in judged if is_unverified(result)]
     # The failure of an evaluator whose criteria are not known counts as one result, under the evaluator's own name.
-    failures = () if unscored else [_failure_of_evaluator(failed, plan) for failed in unassigned]
+    failures = () if lost else [_failure_of_evaluator(failed, plan) for failed in unassigned]
     counted = (*weighed, *failures)
     score = criteria_score(counted, plan.criteria, results, error_policy=plan.error_policy)
     by_criterion = tuple([each.result for each in weighed])
@@ -108,6 +113,7 @@ def judged_criteria(plan: FittedPlan, results: Sequence[EvaluatorResult]) -> Jud
         evaluators=tuple(evaluators),
         errors=tuple(errors),
         warnings=(
+            *_unscored_warning(unscored),
             *(f"evaluator {name!r}: the judge's verdict could not be verified" for name in unverified),
             *mixed_ranges(by_criterion, plan.criteria),
         ),
@@ -142,28 +148,46 @@ def judges_cost_usd(results: Sequence[EvaluatorResult]) -> float | None:
     return sum(costs) if costs and not is_incomplete else None
 
 
-def _unscored_criteria(
+def _lost_criteria(
     plan: FittedPlan, results: Sequence[EvaluatorResult], weighed: Sequence[WeighedResult]
 ) -> Iterator[tuple[int, WeighedResult, EvaluationRunError]]:
-    """Yield an error for each unclaimed criterion that no evaluator scored.
+    """Yield an error for each unclaimed criterion that no evaluator scored, though one might have.
 
     The evaluators to blame are those whose criteria are not known in advance and that failed, or all of them if none
     failed. An error comes with the position of the first one.
     """
-    candidates = [position for position, fitted in enumerate(plan.evaluators) if fitted.scores is None]
-    if any(results[position].status == "skipped" for position in candidates):
+    candidates = _open_evaluators(plan)
+    if not candidates or any(results[position].status == "skipped" for position in candidates):
         return
     positions = [position for position in candidates if results[position].error is not None] or candidates
     blamed = [results[position] for position in positions]
     weight, names = max(result.weight for result in blamed), ", ".join(result.name for result in blamed)
     reasons = [result.error.message for result in blamed if result.error is not None]
     reason = "; ".join(reasons) or "no evaluator scored it"
-    scored = {result.result.criterion_name for result in weighed}
-    for name in plan.unclaimed:
-        if name not in scored:
-            failed = failed_result(reason, criterion_named(name, plan.criteria), kind=blamed[0].type)
-            error = EvaluationRunError(names, reason, _error_kind(blamed[0]), name)
-            yield positions[0], WeighedResult(failed, weight), error
+    scored = {each.result.criterion_name for each in weighed}
+    for name in (name for name in plan.unclaimed if name not in scored):
+        failed = failed_result(reason, criterion_named(name, plan.criteria), kind=blamed[0].type)
+        error = EvaluationRunError(names, reason, _error_kind(blamed[0]), name)
+        yield positions[0], WeighedResult(failed, weight), error
+
+
+def _unscored_results(plan: FittedPlan) -> tuple[EvaluationResult, ...]:
+    """Return a result without a score for each criterion that none of the evaluators can score."""
+    if _open_evaluators(plan):
+        return ()
+    scales = ((name, criterion_named(name, plan.criteria).scale) for name in plan.unclaimed)
+    return tuple(EvaluationResult(name, scale=scale, reasoning=UNSCORED) for name, scale in scales)
+
+
+def _unscored_warning(unscored: Sequence[EvaluationResult]) -> Iterator[str]:
+    names = [repr(each.criterion_name) for each in unscored]
+    if names:
+        yield f"no evaluator scores the {'criterion' if len(names) == 1 else 'criteria'} {', '.join(names)}"
+
+
+def _open_evaluators(plan: FittedPlan) -> list[int]:
+    """Return the positions of the evaluators whose criteria are not known in advance."""
+    return [position for position, fitted in enumerate(plan.evaluators) if fitted.scores is None]
 
 
 def _results_by_criterion(

@@ -26,7 +26,7 @@ from agentv.scoring.results.criteria import (
     weights_of,
 )
 from agentv.scoring.results.unit_scores import unit_score
-from agentv.types.errors import EvaluatorError
+from agentv.types.errors import EvalFileError, EvaluatorError
 from agentv.types.evaluation import (
     VERDICTS,
     EvaluationResult,
@@ -409,13 +409,25 @@ def _complete(output: object, name: str, kind: str, criteria: Sequence[Evaluatio
         return score_of_results((output,), kind, criteria)
     if isinstance(output, Real):
         return checked_score(EvaluationScore(score=finite_score(output, name or kind or "evaluator")))
-    results = tuple(output) if isinstance(output, Sequence) else ()
-    if results and all(isinstance(item, EvaluationResult) for item in results):
-        return score_of_results(results, kind, criteria)
+    results = tuple(map(_as_result, output)) if isinstance(output, Sequence) else ()
+    named = [item for item in results if isinstance(item, EvaluationResult)]
+    if results and len(named) == len(results):
+        return score_of_results(named, kind, criteria)
     raise EvaluatorError(
         f"evaluator {name or kind!r} returned {type_text(output)}; allowed: an EvaluationScore, a number from 0 to 1, "
         "a bool, or EvaluationResults"
     )
+
+
+def _as_result(item: object) -> object:
+    """Return a dict as a result per criterion, keys in snake_case or camelCase; anything else unchanged."""
+    if not isinstance(item, Mapping):
+        return item
+    try:
+        return EvaluationResult.from_dict(dict(item))
+    except EvalFileError as error:
+        problems = "; ".join(problem.render() for problem in error.problems)
+        raise EvaluatorError(f"a result that was returned as a dict cannot be read: {problems}") from error
 
 
 def _error_text(error: Exception) -> str:

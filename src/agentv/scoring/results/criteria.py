@@ -65,6 +65,8 @@ def denormalize(value: float, criterion: EvaluationCriteria) -> float | bool | s
             return "pass" if value == 1.0 else "fail"
         case "likert5":
             return 1 + 4 * value
+        case "string" if value in {0.0, 1.0}:
+            return "pass" if value == 1.0 else "fail"
         case "percent":
             return 100 * value
         case _:

@@ -14,7 +14,7 @@ from agentv.storage.files.line_file import plain_lines
 from agentv.storage.judgements.configurations import split_configuration, with_configuration
 from agentv.storage.records.json_line import decode, encode
 from agentv.types.aggregated_result import AggregatedEvaluationResult
-from agentv.types.errors import EvalFileError, StorageError
+from agentv.types.errors import ConfigError, EvalFileError, StorageError
 from agentv.types.json_value import JsonObject, JsonValue
 
 log = logging.getLogger("agentv")
@@ -54,8 +54,9 @@ class JsonFileStorageProvider:
 
     kind = "json_file"
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str] | Mapping[str, str]) -> None:
+        """Store in the file at `path`, which may also be given as AgentDock's options, `{"filePath": path}`."""
+        self.path = Path(_path_of(path) if isinstance(path, Mapping) else path)
         self._stored_hashes: set[str] = set()
 
     @property
@@ -110,6 +111,15 @@ class JsonFileStorageProvider:
             if isinstance(sha256, str) and isinstance(config, Mapping):
                 configs[sha256] = config
         return configs
+
+
+def _path_of(options: Mapping[str, str]) -> str:
+    """Return the path in options. Raises ConfigError if there is none, or another key."""
+    known = ("path", "filePath", "file_path")
+    path = next((path for name, path in options.items() if name in known), "")
+    if len(options) != 1 or not path:
+        raise ConfigError('JsonFileStorageProvider takes a path, or {"filePath": path}')
+    return path
 
 
 def _records(path: Path) -> Iterator[tuple[int, JsonObject]]:

@@ -4,9 +4,9 @@ Three things differ between a value and its line: times are in UTC, messages are
 whose values follow from the record that contains it. Exports are described in docs/reference/results-and-verdicts.md.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -20,7 +20,7 @@ from agentv.types.messages_json import message_to_json, messages_to_json, part_t
 from agentv.types.moments import to_utc
 from agentv.types.records.answer import Answer, Partial
 from agentv.types.records.label import Label
-from agentv.types.records.result import EXPORT_KEYS, FLAT_REQUEST, CaseResult
+from agentv.types.records.result import EXPORT_KEYS, RAW_REQUEST, REQUEST, CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.stored import EVENT_SCHEMA, rounded_ms
 
@@ -242,7 +242,8 @@ def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObj
     """Return a result as exports write it.
 
     `trace` and `output_messages`, also those of `partial`, are included only with `include_trace`. A result in the
-    single form has its evaluator's fields at the top level instead of `evaluator_results` (seed REQ-EVAL-008). Values
+    single form has its evaluator's fields at the top level instead of `evaluator_results` (seed REQ-EVAL-008). A
+    request to a judge has both names of the seeds, `evaluator_provider_request` and `evaluator_raw_request`. Values
     from plug-ins that are not JSON are converted as in the run folder.
     """
     record = to_record(result)
@@ -255,8 +256,21 @@ def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObj
         record |= _flat_fields(result.evaluator_results)
         record.pop("evaluator_results", None)
     else:
-        record["evaluator_results"] = [to_record(each) for each in result.evaluator_results]
+        record["evaluator_results"] = [_exported_evaluator(to_record(each)) for each in result.evaluator_results]
     return decode(encode({key: record[key] for key in EXPORT_KEYS if key in record}))
+
+
+def _exported_evaluator(record: JsonObject) -> JsonObject:
+    """Return an evaluator's record with both names of its request, also in its members."""
+    exported: dict[str, JsonValue] = {}
+    for key, value in record.items():
+        exported[key] = value
+        if key == REQUEST:
+            exported[RAW_REQUEST] = value
+    members = record.get("evaluator_results")
+    if isinstance(members, Sequence):
+        exported["evaluator_results"] = [_exported_evaluator(cast(JsonObject, each)) for each in members]
+    return exported
 
 
 def _flat_fields(evaluators: tuple[EvaluatorResult, ...]) -> dict[str, JsonValue]:
@@ -264,8 +278,8 @@ def _flat_fields(evaluators: tuple[EvaluatorResult, ...]) -> dict[str, JsonValue
         return {}
     record = to_record(evaluators[0])
     flat = {key: record[key] for key in _SINGLE_FORM_FIELDS if key in record}
-    if "evaluator_provider_request" in record:
-        flat[FLAT_REQUEST] = record["evaluator_provider_request"]
+    if REQUEST in record:
+        flat |= dict.fromkeys((REQUEST, RAW_REQUEST), record[REQUEST])
     if "error" in record:
         flat["evaluator_error"] = record["error"]
     return flat

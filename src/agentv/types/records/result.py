@@ -249,8 +249,10 @@ def _line_of(result: EvaluatorResult) -> Line:
 _KEYS_NOT_EXPORTED = frozenset(
     {"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line", "part", "line_digest"}
 )
-FLAT_REQUEST = "evaluator_raw_request"
-"""The key of the judge's request in the exported row of a case in the older one-evaluator form."""
+REQUEST = "evaluator_provider_request"
+"""The key of the request to a judge."""
+RAW_REQUEST = "evaluator_raw_request"
+"""Its other key in exports, which the seeds have as well."""
 
 
 def _export_keys() -> Iterator[str]:
@@ -258,7 +260,7 @@ def _export_keys() -> Iterator[str]:
         if key not in _KEYS_NOT_EXPORTED:
             yield key
         if key == "evaluator_results":
-            yield from (FLAT_REQUEST, "evaluator_error")
+            yield from (REQUEST, RAW_REQUEST, "evaluator_error")
 
 
 EXPORT_KEYS = tuple(_export_keys())
