@@ -39,7 +39,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what runs once a night, unless it is asked for."""
+    """Leave out what runs once a night, unless it is requested."""
     if IS_NIGHTLY or "nightly" in config.option.markexpr:
         return
     left_out = [item for item in items if item.get_closest_marker("nightly")]

@@ -55,12 +55,14 @@ def values_of(option: StructField) -> st.SearchStrategy[Any]:
         return st.integers(-1000 if value.bounds.ge is None else int(value.bounds.ge), 10**6)
     if value.kind is float:
         return st.floats(0.001, 1e6)
-    return WORDS
+    return st.booleans() if value.kind is bool else WORDS
 
 
 def arguments(option: StructField, value: Any) -> Sequence[str]:
     """Return an option with a value as on the command line."""
     flag, kind = flags_of(option)[0], option.extra["flag"].kind
+    if value is True or value is False:
+        return [flag] if value else []
     texts = (
         value
         if isinstance(value, tuple)
@@ -120,7 +122,7 @@ def test_a_given_option_replaces_that_of_the_project(option: StructField, tmp_pa
 def wrong_values(option: StructField) -> Sequence[object]:
     """Return values that an option refuses in Python."""
     value = type_of(option)
-    found: list[object] = [{"a": 1}, *([] if value.may_be_none else [None])]
+    found: list[object] = [{"a": 1}, *([] if value.may_be_none or value.kind is bool else [None])]
     if value.words:
         return [*found, "no such word"]
     if value.bounds.ge is not None:
@@ -129,7 +131,9 @@ def wrong_values(option: StructField) -> Sequence[object]:
         found += [value.bounds.gt, float("nan")]
     if value.bounds.min_length:
         found.append("")
-    return [*found, True, *(["text"] if value.kind in (int, float) else [7.5])]
+    if value.kind is not bool:
+        found.append(True)
+    return [*found, *(["text"] if value.kind in (int, float) else [7.5])]
 
 
 @ALL_OPTIONS

@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
+
 ROOT = Path(__file__).parents[2]
 MODEL_KEY = "MODEL_KEY"
 """A variable of every node and of the driver."""
@@ -130,15 +132,13 @@ class RayCluster:
 
     def actors(self, name: str) -> list[int]:
         """Return the processes of the actors of a class, the oldest first."""
-        found = []
-        own = f"RAY_TMPDIR={self.folder}".encode()
-        for process in Path("/proc").iterdir():
-            with suppress(OSError):
-                if (process / "cmdline").read_bytes().startswith(f"ray::{name}".encode()) and own in (
-                    process / "environ"
-                ).read_bytes().split(b"\0"):
-                    found.append(int(process.name))
-        return sorted(found)
+        found = [
+            process
+            for process in psutil.process_iter(["cmdline", "environ", "create_time"])
+            if " ".join(process.info["cmdline"] or []).startswith(f"ray::{name}")
+            and (process.info["environ"] or {}).get("RAY_TMPDIR") == str(self.folder)
+        ]
+        return [process.pid for process in sorted(found, key=lambda process: process.info["create_time"])]
 
     def replace(self, number: int) -> None:
         """Add a node in place of one that was killed."""

@@ -84,6 +84,8 @@ def run_option(
     settings: dict[str, Any] = {"type": _click_type(value, flag.kind), "metavar": flag.metavar}
     if value.kind is tuple:
         settings |= {"multiple": True}
+    elif value.kind is bool:
+        settings |= {"is_flag": True, "type": None}
     elif flag.value_alone is not None:
         settings |= {"is_flag": False, "flag_value": flag.value_alone}
     elif value.kind is int:

@@ -18,6 +18,7 @@ Weight: TypeAlias = Annotated[float, Meta(ge=0)]
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
 _KIND_TEXTS = {
+    bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "a string",
@@ -26,7 +27,7 @@ _KIND_TEXTS = {
 
 
 class ValueType(Struct, frozen=True):
-    """The type of a plain value: a number, a string, one of a few words, or a tuple of strings."""
+    """The type of a plain value: a bool, a number, a string, one of a few words, or a tuple of strings."""
 
     kind: type
     bounds: Meta = Meta()
@@ -47,9 +48,11 @@ class ValueType(Struct, frozen=True):
         return self._out_of_bounds(cast(float, value)) if self.kind in (int, float) else None
 
     def _has_kind(self, value: object) -> bool:
+        if isinstance(value, bool):
+            return self.kind is bool
         if self.kind is tuple:
             return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
-        return isinstance(value, (int, float) if self.kind is float else self.kind) and not isinstance(value, bool)
+        return isinstance(value, (int, float) if self.kind is float else self.kind)
 
     def _out_of_bounds(self, value: float) -> str | None:
         bounds = self.bounds
@@ -58,6 +61,8 @@ class ValueType(Struct, frozen=True):
         is_finite = bounds.le == sys.float_info.max
         if (bounds.gt is not None and not value > bounds.gt) or (is_finite and not value < float("inf")):
             return f"must be {'a finite number ' if is_finite else ''}above {bounds.gt}, not {value}"
+        if bounds.le is not None and not value <= bounds.le:
+            return f"must be at most {bounds.le}, not {value}"
         return None
 
 

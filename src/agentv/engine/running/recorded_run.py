@@ -23,7 +23,7 @@ async def record_run(
     """Do the work of a run, and return its report, which is saved with the run. The store is closed in any case.
 
     A failure of the store or the cluster ends the run as failed; any other exception is raised after the end of the run
-    is recorded. `has_every_row` is asked at the end: False if the run may have stored rows that were not counted.
+    is recorded. `has_every_row` is called at the end: it returns False if the run may have rows that were not counted.
     `complete` returns the report with what only the caller knows.
     """
     started, store, stop = clock(), recorder.store, recorder.stop

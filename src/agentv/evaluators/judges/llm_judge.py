@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
@@ -95,11 +95,13 @@ from agentv.types.scales import NAMED_SCALES, EvaluationCriteria
 from agentv.types.structs import make_options
 from agentv.types.targets import Unsigned
 
+Criterion = TypeVar("Criterion", str, EvaluationCriteria)
 
-class FreeformMode(Struct, frozen=True):
-    """One score from 0 to 1 with hits, misses and a reason; `criterion` is the name of the result."""
 
-    criterion: str
+class OneScoreMode(Struct, Generic[Criterion], frozen=True):
+    """One score with hits, misses and a reason, of a criterion or under the name of one."""
+
+    criterion: Criterion
     vote: Vote = "mean"
     task: Task = DEFAULT_BASIS
 
@@ -114,6 +116,20 @@ class FreeformMode(Struct, frozen=True):
         return ""
 
     @property
+    def contract(self) -> str:
+        """The reply's format in words."""
+        return freeform_contract(self.allowed_scores)
+
+    @property
+    def allowed_scores(self) -> str:
+        """The scores that the reply may give."""
+        raise NotImplementedError
+
+
+class FreeformMode(OneScoreMode[str], frozen=True):
+    """One score from 0 to 1; `criterion` is the name of the result."""
+
+    @property
     def schema(self) -> JsonObject:
         """The reply as a JSON Schema."""
         return freeform_schema("number")
@@ -122,11 +138,6 @@ class FreeformMode(Struct, frozen=True):
     def allowed_scores(self) -> str:
         """The scores that the reply may give."""
         return unit_score_text(self.task)
-
-    @property
-    def contract(self) -> str:
-        """The reply's format in words."""
-        return freeform_contract(self.allowed_scores)
 
     def parse(self, reply: str, rules: ReplyRules) -> FreeformReply:
         """Return the verdict in a reply."""
@@ -158,22 +169,8 @@ class FreeformMode(Struct, frozen=True):
         return (result,)
 
 
-class ScaledMode(Struct, frozen=True):
-    """One score of one criterion on its scale, with hits, misses and a reason."""
-
-    criterion: EvaluationCriteria
-    vote: Vote = "mean"
-    task: Task = DEFAULT_BASIS
-
-    @property
-    def instructions(self) -> str:
-        """The opening of the system prompt."""
-        return self.task.instructions
-
-    @property
-    def section(self) -> str:
-        """Empty: nothing is appended to the user prompt."""
-        return ""
+class CriterionMode(OneScoreMode[EvaluationCriteria], frozen=True):
+    """One score of one criterion."""
 
     @property
     def schema(self) -> JsonObject:
@@ -185,10 +182,13 @@ class ScaledMode(Struct, frozen=True):
         """The scores that the reply may give."""
         return _allowed_scores(self.criterion)
 
-    @property
-    def contract(self) -> str:
-        """The reply's format in words."""
-        return freeform_contract(self.allowed_scores)
+    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
+        """Return an error for the criterion."""
+        return unscored_criteria((self.criterion,), message)
+
+
+class ScaledMode(CriterionMode, frozen=True):
+    """One score of one criterion on its scale."""
 
     def parse(self, reply: str, rules: ReplyRules) -> ScaledReply:
         """Return the verdict in a reply."""
@@ -207,45 +207,12 @@ class ScaledMode(Struct, frozen=True):
         result = result_of(value, self.criterion, kind="llm_judge", reasoning=nearest.reasoning, metadata=metadata)
         return _freeform_score(value, nearest, opinions, (result,))
 
-    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
-        """Return an error for the criterion."""
-        return unscored_criteria((self.criterion,), message)
 
-
-class TextMode(Struct, frozen=True):
-    """One text of a criterion on a scale of one's own, which has no value, with hits, misses and a reason.
+class TextMode(CriterionMode, frozen=True):
+    """One text of a criterion on a scale of one's own, which has no value.
 
     If the judge gives a number from 0 to 1 instead, this is the score, but not on the scale `string`.
     """
-
-    criterion: EvaluationCriteria
-    vote: Vote = "mean"
-    task: Task = DEFAULT_BASIS
-
-    @property
-    def instructions(self) -> str:
-        """The opening of the system prompt."""
-        return self.task.instructions
-
-    @property
-    def section(self) -> str:
-        """Empty: nothing is appended to the user prompt."""
-        return ""
-
-    @property
-    def schema(self) -> JsonObject:
-        """The reply as a JSON Schema."""
-        return freeform_schema(_json_type(self.criterion))
-
-    @property
-    def allowed_scores(self) -> str:
-        """The scores that the reply may give."""
-        return _allowed_scores(self.criterion)
-
-    @property
-    def contract(self) -> str:
-        """The reply's format in words."""
-        return freeform_contract(self.allowed_scores)
 
     def parse(self, reply: str, rules: ReplyRules) -> ScaledReply:
         """Return the verdict in a reply."""
@@ -283,10 +250,6 @@ class TextMode(Struct, frozen=True):
             metadata={"spread": spread(numbers)} if len(numbers) > 1 else None,
         )
         return _freeform_score(score, nearest, opinions, (result,))
-
-    def unscored(self, message: str) -> tuple[EvaluationResult, ...]:
-        """Return an error for the criterion."""
-        return unscored_criteria((self.criterion,), message)
 
 
 def _unit_number(given: JsonValue) -> float | None:

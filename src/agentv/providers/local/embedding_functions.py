@@ -50,7 +50,7 @@ class EmbeddingFunctionProvider:
 
     kind = "given embedding model"
     texts_at_once = TEXTS_AT_ONCE
-    embedding_space = ""  # nothing tells whether the function of another process makes comparable vectors
+    embedding_space = ""  # the function of another process may make other vectors
 
     def __init__(self, embed: EmbedTexts) -> None:
         self._embed = embed

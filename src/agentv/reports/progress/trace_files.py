@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from agentv.types.events import RowFinished, RowRerun, RunEvent, RunStarted
+from agentv.types.events import RowFinished, RowRerun, RunEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import TraceEvent, TraceSummary
 from agentv.types.messages_json import compact_json, trace_summary_to_json, trace_to_json
@@ -14,7 +14,7 @@ _MAX_NAME = 100
 
 
 class TraceFiles:
-    """An observer that writes one file per answer into a folder named after the run, within `folder`.
+    """An observer that writes one file per answer into the folder of its run, within `folder`.
 
     The name of a file has the case, the target, the trial and the attempt.
     """
@@ -25,12 +25,11 @@ class TraceFiles:
 
     def notify(self, event: RunEvent) -> None:
         """Write the file of an answer that is judged. Raises OSError."""
-        if isinstance(event, RunStarted):
-            self._folder /= event.run_id
-        elif isinstance(event, RowFinished | RowRerun):
+        if isinstance(event, RowFinished | RowRerun):
             result = event.result
-            self._folder.mkdir(parents=True, exist_ok=True)
-            path = self._folder / self._file_name(result)
+            folder = self._folder / result.run_id
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / self._file_name(result)
             path.write_text(compact_json(trace_record(result)) + "\n", encoding="utf-8")
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ _AFTER_IN_NUMBER = re.compile(r"[.,:/]\d")
 
 
 def finder_of(expected: str, location: Location, *, ignores_space: bool = False) -> Callable[[str], bool]:
-    """Return a function that tells if a text has `expected` at a location as whole words and whole numbers.
+    """Return a function that returns True for a text with `expected` at a location, as whole words and whole numbers.
 
     With `ignores_space`, one blank may stand or be missing between any two characters of `expected`, unless both are
     digits.
