@@ -36,6 +36,15 @@ class PythonSettings(Struct, frozen=True):
             )
         ),
     ]
+    takes_system_prompt: Annotated[
+        bool,
+        Meta(
+            description=(
+                "The function reads `request.system_prompt`: system prompts of cases and `prompts` are there and not "
+                "in `request.question`."
+            )
+        ),
+    ] = False
 
 
 class PythonProvider:
