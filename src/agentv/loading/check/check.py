@@ -34,6 +34,7 @@ from agentv.loading.suites.named_definitions import find_criteria_file, read_nam
 from agentv.loading.suites.settings import setting_path
 from agentv.loading.suites.suites import ParsedSuite, merged_problems, read_suite
 from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
+from agentv.loading.targets.openai_services import service_advice
 from agentv.loading.targets.targets import ParsedTargets, check_target, open_targets, read_targets
 from agentv.registry import Specs, names_model
 from agentv.scoring.gates.gates import parse_gate
@@ -418,7 +419,7 @@ def _check_inline_judge(reader: Reader, provider: object, specs: Specs) -> None:
         reader.error(("judge",), "the key 'provider' is missing")
     elif provider not in specs.providers:
         known = sorted(spec.name for spec in specs.providers)
-        allowed = f"known: {', '.join(known)}"
+        allowed = service_advice(provider) or f"known: {', '.join(known)}"
         message = f"unknown provider {provider!r}"
         reader.error(("judge", "provider"), message, allowed=allowed, suggestion=nearest(provider, known))
 

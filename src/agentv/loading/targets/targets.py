@@ -19,6 +19,7 @@ from agentv.loading.models.reader import Reader, in_order, open_yaml, raise_erro
 from agentv.loading.models.references import ReferenceReader, fill, holds_reference, read_converting, redact_problems
 from agentv.loading.models.settings import settings_type
 from agentv.loading.models.targets_files import TargetModel, TargetsFileModel, UseTargetModel
+from agentv.loading.targets.openai_services import service_advice
 from agentv.loading.translation.importers import importers_of
 from agentv.loading.translation.translation import Translation
 from agentv.registry import ProviderSpec, Registry, Specs, names_model
@@ -109,8 +110,8 @@ def _find_provider(
     message = f"unknown provider {name!r}"
     if severity == "warning":
         message += ", unless a plug-in of .agentv.yaml provides it"
-    known = f"known: {', '.join(registry.canonical_names())}"
-    reader.error(at, message, allowed=known, suggestion=nearest(name, registry.names()), severity=severity)
+    allowed = service_advice(name) or f"known: {', '.join(registry.canonical_names())}"
+    reader.error(at, message, allowed=allowed, suggestion=nearest(name, registry.names()), severity=severity)
     return None
 
 
