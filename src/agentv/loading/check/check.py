@@ -27,9 +27,9 @@ from agentv.loading.files.places import (
 from agentv.loading.files.text import shown
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.models.references import fill, redact_problems
-from agentv.loading.models.settings import read_settings
+from agentv.loading.models.settings import missing_files, read_settings
 from agentv.loading.project import paths_to_read, read_project
-from agentv.loading.suites.evaluators import EvaluatorScope
+from agentv.loading.suites.evaluators import EvaluatorScope, place_naming_file
 from agentv.loading.suites.named_definitions import find_criteria_file, read_named_definitions
 from agentv.loading.suites.settings import setting_path
 from agentv.loading.suites.suites import ParsedSuite, merged_problems, read_suite
@@ -498,6 +498,10 @@ def _fill_and_check(reader: Reader, target: TargetConfig, env: Mapping[str, str]
         filled = fill(reader, at=at, value=raw, env=env, target=target.name, unset_severity="warning")
         if isinstance(filled.value, dict):
             before = len(reader.problems)
-            check_target(reader, at, filled.value, specs.providers, single_references=filled.single_references)
+            checked = check_target(
+                reader, at, filled.value, specs.providers, single_references=filled.single_references
+            )
+            for path in missing_files(checked.settings, target.base_dir):
+                reader.error((*at, *place_naming_file(path, raw)), f"there is no file {path}")
             redact_problems(reader, before, filled)
     yield from reader.problems
