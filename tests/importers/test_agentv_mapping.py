@@ -355,7 +355,7 @@ def second(row: Row) -> str:
     case = row.yaml if row.place == "case" else "conversation_id: x"
     question = "" if case.startswith("input:") else "    input: hi\n"
     evaluators = f"    evaluators:\n      - {row.yaml}\n" if row.place == "evaluator" else ""
-    return f"evalcases:\n  - id: a\n    outcome: ok\n    {case}\n{question}{evaluators}"
+    return f"dialect: agentv-2\nevalcases:\n  - id: a\n    outcome: ok\n    {case}\n{question}{evaluators}"
 
 
 def first(row: Row) -> str:
@@ -448,9 +448,9 @@ def test_check_names_the_generation_and_counts_keys(tmp_path: Path) -> None:
 
 
 def test_dialect_agentv_makes_a_file_ours_whatever_its_keys(tmp_path: Path) -> None:
-    text = "dialect: agentv\nevalcases: [{id: a, expected_outcome: ok, input: hi}]\n"
+    text = "dialect: agentv\nevalcases: [{id: a, expected_outcome: ok, input: hi, assert: []}]\n"
     messages = [problem.message for problem in problems_in(tmp_path, text)]
-    assert "unknown key 'input'" in messages
+    assert messages == ["unknown key 'assert'"]
 
 
 def test_dialect_of_a_generation_settles_the_meaning(tmp_path: Path) -> None:

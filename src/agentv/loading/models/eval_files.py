@@ -21,7 +21,6 @@ from agentv.types.cases import (
 )
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue, camel_case, snake_case
-from agentv.types.messages import Message
 from agentv.types.problems import Problem
 from agentv.types.structs import struct_fields
 from agentv.types.workspaces import Keep, WorkspaceRepo, workspace_from_json
@@ -86,7 +85,7 @@ FOREIGN_CASE_KEYS: Mapping[str, str] = {
     **_advice_on_keys(
         "inspect",
         {
-            "choices": "here they are part of the question in `input_messages`",
+            "choices": "here they are part of the question in `input`",
             "sandbox": "here it is `execution.workspace`",
             "files": "here they are content parts `{type: file, value: PATH}` of a message",
             "setup": "here it is `execution.workspace.setup`",
@@ -103,7 +102,7 @@ FOREIGN_CASE_KEYS: Mapping[str, str] = {
     ),
     **_advice_on_keys(
         "pydantic-evals",
-        {"inputs": "here it is `input_messages`", "expected_result": "here it is `expected_messages`"},
+        {"inputs": "here it is `input`", "expected_result": "here it is `expected`"},
     ),
 }
 """The advice on keys of other tools' cases."""
@@ -160,6 +159,7 @@ Prompts: TypeAlias = Annotated[object, DefinedAs("Prompts")]
 Cases: TypeAlias = Annotated[object, DefinedAs("Cases")]
 CaseTemplate: TypeAlias = Annotated[object, DefinedAs("CaseTemplate")]
 Content: TypeAlias = Annotated[object, DefinedAs("Content")]
+Messages: TypeAlias = Annotated[object, DefinedAs("Messages")]
 Evaluators: TypeAlias = Annotated[object, DefinedAs("Evaluators")]
 Criteria: TypeAlias = Annotated[object, DefinedAs("Criteria")]
 Json: TypeAlias = object
@@ -366,7 +366,12 @@ class TurnModel(FileModel, frozen=True, kw_only=True):
 class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     """One eval case."""
 
-    ALIASES: ClassVar = {"outcome": "expected_outcome"}
+    ALIASES: ClassVar = {
+        "outcome": "expected_outcome",
+        "input_messages": "input",
+        "expected_messages": "expected",
+        "expected_output": "expected",
+    }
     ELSEWHERE: ClassVar = {
         **FOREIGN_CASE_KEYS,
         **{
@@ -387,14 +392,14 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     }
 
     id: Name
+    input: Messages = None
+    expected: Messages = None
     expected_outcome: Name = ""
-    conversation_id: str | None = None
+    turns: Annotated[list[TurnModel], Meta(min_length=1)] = field(default_factory=list)
     tags: list[Name] = field(default_factory=list)
     metadata: JsonFields = field(default_factory=dict)
     vars: Variables = field(default_factory=dict)
-    input_messages: Annotated[list[Message], Meta(min_length=1)] = field(default_factory=list)
-    turns: Annotated[list[TurnModel], Meta(min_length=1)] = field(default_factory=list)
-    expected_messages: list[Message] = field(default_factory=list)
+    conversation_id: str | None = None
     rubrics: RubricItems = field(default_factory=list)
     criteria: Criteria = None
     evaluators: Evaluators = None

@@ -18,7 +18,7 @@ from agentv.loading.models.eval_files import (
     read_grader,
 )
 from agentv.loading.models.reader import Reader, in_order
-from agentv.loading.suites.contents import read_content, read_content_of, with_content
+from agentv.loading.suites.contents import is_message, read_case_messages, read_content_of
 from agentv.loading.suites.criteria import read_criteria
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, listed_evaluators, read_evaluators
 from agentv.loading.suites.prompts import SuitePrompt, make_fill
@@ -40,7 +40,7 @@ from agentv.types.cases import (
 )
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages import Content, Message
+from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem, Severity
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.workspaces import local_repository, unfetched_submodules, written_path
@@ -146,11 +146,26 @@ class ReadRow(NamedTuple):
     warnings: tuple[Problem, ...] = ()
 
 
+_CASE_ONLY_KEYS = frozenset({"evaluators", "add_evaluators", "execution", "rubrics", "outcome"})
+"""Keys of cases that plain rows of `input` and `expected` do not have."""
+
+
 def is_case(values: JsonValue) -> bool:
-    """Return True for a row that is already a case: it has input messages, or turns that all have an `input`."""
-    if CaseModel.names().spelling_in(values, "input_messages") is not None:
+    """Return True for a row that is already a case.
+
+    It has `input_messages`, an `input` beside a key that only cases have, messages as `input` and no key that cases do
+    not have, or turns that all have an `input`.
+    """
+    if not isinstance(values, Mapping):
+        return False
+    if "input_messages" in values or "inputMessages" in values:
         return True
-    turns = values.get("turns") if isinstance(values, Mapping) else None
+    question = values.get("input")
+    if question is not None and not _CASE_ONLY_KEYS.isdisjoint(values):
+        return True
+    if isinstance(question, list | tuple) and any(map(is_message, question)):
+        return all(CaseModel.names().of(key) is not None for key in values)  # else an export of an API
+    turns = values.get("turns")
     return isinstance(turns, list | tuple) and all(isinstance(each, Mapping) and "input" in each for each in turns)
 
 
@@ -201,13 +216,13 @@ def _check_outcome_of_invalid(reader: Reader, at: JsonPath, raw: JsonObject, sco
     if parts is None or not parts.needs_outcomes or parts.vary_by_case:
         return
     names = CaseModel.names()
-    if not any(names.spelling_in(raw, key) for key in ("expected_outcome", "expected_messages", *_EVALUATOR_KEYS)):
+    if not any(names.spelling_in(raw, key) for key in ("expected_outcome", "expected", *_EVALUATOR_KEYS)):
         _check_outcome(reader, at, EvalCase("", ()), suite=parts.suite, scope=scope.evaluators)
 
 
 def _check_has_expectation(reader: Reader, at: JsonPath, case: JsonObject) -> None:
     """Record a problem if a case of AgentV has no expectation; AgentV skips such a case."""
-    keys = ("expected_outcome", "outcome", "expected_messages", "evaluators", "evaluator", "rubrics", "turns")
+    keys = ("expected_outcome", "outcome", "expected", "evaluators", "evaluator", "rubrics", "turns")
     if not any(case.get(key) for key in keys):
         reader.error(at, "the case has neither `criteria`, nor `expected_output`, nor `assertions`")
 
@@ -297,9 +312,7 @@ def in_row(problem: Problem, path: str, line: int) -> Problem:
     return replace(problem, path=path, line=line, column=1, message=message)
 
 
-_ADVICE_WITHOUT_REFERENCE = (
-    "write it, or give a reference answer (`expected_messages`, a column `expected`) or other evaluators"
-)
+_ADVICE_WITHOUT_REFERENCE = "write it, or give a reference answer (`expected`) or other evaluators"
 
 
 def _check_outcome(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite, scope: EvaluatorScope) -> None:
@@ -341,13 +354,13 @@ def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalC
         return None
     parts = scope.parts
     needs_messages = (parts is None or parts.needs_messages) and "turns" not in raw and "skip" not in raw
-    if needs_messages and CaseModel.names().spelling_in(raw, "input_messages") is None:
-        reader.error(at, "the key 'input_messages' is missing")
+    if needs_messages and _given(raw, "input") is None:
+        reader.error(at, "the key 'input' is missing")
     criteria = read_criteria(reader, (*at, "criteria"), scope.evaluators.criteria)
-    inputs = _contents(reader, at=at, case=raw, name="input_messages", files=scope.files)
-    expected = _contents(reader, at=at, case=raw, name="expected_messages", files=scope.files)
+    inputs = _messages(reader, at, "input", scope.files)
+    expected = _messages(reader, at, "expected", scope.files)
     evaluators = _evaluators(reader, at, scope.evaluators, criteria)
-    if model is None or (needs_messages and not model.input_messages):
+    if model is None or (needs_messages and not inputs):
         return None
     check_single_form(reader, at, model, scope.evaluators)
     execution = model.execution
@@ -360,9 +373,9 @@ def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalC
     check_workspace(reader, (*at, "execution", "workspace"), workspace, scope.files)
     return EvalCase(
         id=model.id,
-        input_messages=_messages(model.input_messages, inputs),
+        input_messages=inputs,
         expected_outcome=model.expected_outcome,
-        expected_messages=_messages(model.expected_messages, expected),
+        expected_messages=expected,
         conversation_id=model.conversation_id,
         tags=tuple(model.tags),
         metadata=model.metadata,  # type: ignore[arg-type] # parsed JSON
@@ -431,17 +444,21 @@ def _evaluators(
     return top_level if under_execution is None else under_execution
 
 
-def _contents(reader: Reader, at: JsonPath, case: JsonObject, name: str, files: FileFinder) -> list[Content | None]:
-    """Return the contents of messages; they are checked even if the case has other problems."""
+_MESSAGE_ROLES: Mapping[str, Role] = {"input": "user", "expected": "assistant"}
+
+
+def _messages(reader: Reader, at: JsonPath, name: str, files: FileFinder) -> tuple[Message, ...]:
+    """Return the messages under a key of a case; they are checked even if the case has other problems."""
+    raw = reader.document.at(at)
+    spellings = [key for key in raw if CaseModel.names().of(key) == name] if isinstance(raw, Mapping) else []
+    for other in spellings[1:]:
+        reader.error((*at, other), f"{spellings[0]!r} and {other!r} mean the same", allowed="keep one", on_key=True)
+    return read_case_messages(reader, (*at, spellings[0]), _MESSAGE_ROLES[name], files) if spellings else ()
+
+
+def _given(case: JsonObject, name: str) -> JsonValue:
     key = CaseModel.names().spelling_in(case, name)
-    messages = None if key is None else case[key]
-    if key is None or not isinstance(messages, list | tuple):
-        return []
-    return [read_content(reader, (*at, key, index), message, files) for index, message in enumerate(messages)]
-
-
-def _messages(read: list[Message], contents: list[Content | None]) -> tuple[Message, ...]:
-    return tuple(map(with_content, read, contents))
+    return None if key is None else case[key]
 
 
 def read_rubrics(reader: Reader, at: JsonPath, listed: Sequence[str | RubricItem]) -> tuple[RubricItem, ...]:
