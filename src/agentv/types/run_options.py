@@ -57,7 +57,12 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     ] = ()
     targets_file: Annotated[
         str | None,
-        _option("Targets file or folder (default: nearest to the eval file).", "--targets", metavar="FILE"),
+        _option(
+            "Targets file or folder (default: nearest to the eval file).",
+            "--targets-file",
+            "--targets",
+            metavar="FILE",
+        ),
     ] = None
     case_globs: Annotated[
         tuple[str, ...],

@@ -223,7 +223,11 @@ EXIT_PROBLEMS = 4
     help="With --online: call this target instead of those of the eval files; judges are called, too; repeatable.",
 )
 @click.option(
-    "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: nearest to the eval file)."
+    "--targets-file",
+    "--targets",
+    "targets_file",
+    metavar="FILE",
+    help="With --online: targets file (default: nearest to the eval file).",
 )
 @click.option("--untrusted", is_flag=True, help="List what the files would execute, read and send.")
 @VAR_OPTION

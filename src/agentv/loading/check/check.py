@@ -370,7 +370,7 @@ class KnownNames(Struct, frozen=True):
             reader.error(at, message, allowed=allowed, suggestion=nearest(name, self.names))
 
 
-_JUDGE_KEYS = frozenset({"judge", "judges", "judge_target", "llm", "target"})
+_JUDGE_KEYS = frozenset({"judge", "judges", "judge_target", "llm", "llm_config", "target"})
 """The keys of evaluators that name judges."""
 
 

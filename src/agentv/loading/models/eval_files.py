@@ -35,6 +35,44 @@ def _advice_on_keys(tool: str, keys: Mapping[str, str]) -> dict[str, str]:
     return advice
 
 
+def _advice_on_words(words: Mapping[str, str]) -> dict[str, str]:
+    """Return the advice for each of several words, separated by spaces, that people write for a key of ours."""
+    listed = ((word, ours) for several, ours in words.items() for word in several.split())
+    return {spelling: ours for word, ours in listed for spelling in (word, camel_case(word))}
+
+
+_SUITE_WORDS = _advice_on_words(
+    {
+        "name title": "`dataset` names the file in reports, and `agentv run --name` names a run",
+        "threshold pass_threshold min_score": (
+            'write `pass_score: 0.8` for each case, or `gates: ["pass_rate >= 80%"]` for the run'
+        ),
+        "questions inputs examples items data": "here it is `evalcases`, a list of cases or {file: data.csv}",
+        "model models provider": "a model is a target: `target: openai:gpt-4o-mini`",
+        "concurrency max_concurrency max_workers parallel": "here it is `workers`",
+        "repeat repeats repetitions iterations runs": "here it is `trials`",
+        "timeout timeout_ms": "here it is `timeout_seconds`",
+        "budget max_cost max_budget": "here it is `budget_usd`",
+        "judge_target judge_model llm": "here it is `judge`",
+        "variables": "here it is `vars`",
+        "system_prompt prompt": "here it is `prompts: [{system: …}]`",
+        "scorers checks": "here it is `evaluators`",
+    }
+)
+_CASE_WORDS = _advice_on_words(
+    {
+        "question prompt query message messages": "here it is `input`",
+        "answer reference ideal ground_truth expected_answer correct_answer": "here it is `expected`",
+        "name case_id test_id title": "here it is `id`",
+        "threshold min_score": "here it is `execution: {pass_score: 0.8}`",
+        "metrics scorers scorer checks": "here it is `evaluators`",
+        "judge": "it is for a file, a target or an evaluator, not for a case",
+        "variables": "here it is `vars`",
+        "repeat repeats": "here it is `execution: {trials: 3}`",
+        "timeout": "here it is `execution: {timeout_seconds: 60}`",
+    }
+)
+
 FOREIGN_SUITE_KEYS: Mapping[str, str] = {
     **_advice_on_keys(
         "promptfoo",
@@ -85,6 +123,7 @@ FOREIGN_CASE_KEYS: Mapping[str, str] = {
     **_advice_on_keys(
         "inspect",
         {
+            "target": "here it is `expected`; the target of a case is `execution: {targets: [NAME]}`",
             "choices": "here they are part of the question in `input`",
             "sandbox": "here it is `execution.workspace`",
             "files": "here they are content parts `{type: file, value: PATH}` of a message",
@@ -260,7 +299,7 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     """The top level of an eval file."""
 
     ALIASES: ClassVar = {"cases": "evalcases"}
-    ELSEWHERE: ClassVar = FOREIGN_SUITE_KEYS
+    ELSEWHERE: ClassVar = {**_SUITE_WORDS, **FOREIGN_SUITE_KEYS}
 
     schema_name: Annotated[Literal["agentv-eval-v2"] | None, Meta(extra={"file_key": "$schema"})] = None
     description: str | None = None
@@ -373,6 +412,7 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
         "expected_output": "expected",
     }
     ELSEWHERE: ClassVar = {
+        **_CASE_WORDS,
         **FOREIGN_CASE_KEYS,
         **{
             name: f"{name!r} belongs under `execution:`"
