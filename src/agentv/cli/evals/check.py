@@ -271,7 +271,7 @@ def command(
     # The annotations are commands to GitHub Actions; on a CI runner, sys.stdout would escape them.
     stream = command_stream(sys.stdout) if chosen == "github" else sys.stdout
     # One line for each eval file of AgentV for TypeScript: its version and the number of keys without meaning here.
-    for line in checked.dialects:
+    for line in checked.notes:
         click.echo(printable(line), err=chosen != "text")
     click.echo(FORMATS[chosen](checked.problems, len(checked.files), cwd), file=stream)
     if any(problem.severity == "error" for problem in checked.problems):

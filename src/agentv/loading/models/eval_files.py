@@ -443,6 +443,7 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     rubrics: RubricItems = field(default_factory=list)
     criteria: Criteria = None
     evaluators: Evaluators = None
+    add_evaluators: Evaluators = None
     execution: CaseExecutionModel | None = None
     skip: Name | None = None
     incomplete: Name | None = None

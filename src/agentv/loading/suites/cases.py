@@ -24,7 +24,12 @@ from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, 
 from agentv.loading.suites.prompts import SuitePrompt, make_fill
 from agentv.loading.suites.variables import SuiteVariables, Template
 from agentv.loading.translation.importers import SuiteImport
-from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, evaluators_of_turn
+from agentv.scoring.results.applicable import (
+    all_evaluators,
+    applicable_evaluators,
+    evaluators_of_suite,
+    evaluators_of_turn,
+)
 from agentv.templating.case_variables import Fault
 from agentv.types.cases import (
     ITEM_PREFIX,
@@ -227,7 +232,7 @@ def _check_has_expectation(reader: Reader, at: JsonPath, case: JsonObject) -> No
         reader.error(at, "the case has neither `criteria`, nor `expected_output`, nor `assertions`")
 
 
-_EVALUATOR_KEYS = ("evaluators", "evaluator", "grader", "rubrics", "execution", "criteria")
+_EVALUATOR_KEYS = ("evaluators", "add_evaluators", "evaluator", "grader", "rubrics", "execution", "criteria")
 
 
 def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope) -> EvalCase:
@@ -237,6 +242,7 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
     """
     if scope.parts is None:
         return case
+    case = _with_added(reader, at, case, scope)
     if case.skip is not None:  # it is not sent and not judged, so that its variables and evaluators need not be there
         return replace(case, prompts=tuple(PromptMessages(each.id, ()) for each in _chosen(case, scope.parts)))
     before = _count_errors(reader)
@@ -248,6 +254,27 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
     if scope.parts.needs_outcomes and not case.expected_outcome and _count_errors(reader) == before:
         _check_outcome(reader, at, case, suite=scope.parts.suite, scope=scope.evaluators)
     return case
+
+
+def _with_added(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope) -> EvalCase:
+    """Return a case with its `add_evaluators` after the suite's evaluators."""
+    place = (*at, "add_evaluators")
+    raw = reader.document.at(at)
+    if scope.parts is None or not isinstance(raw, Mapping) or reader.document.at(place) is None:
+        return case
+    if case.evaluators or case.evaluator or case.grader:
+        message = "`add_evaluators` adds to the evaluators of the file, and this case has a list of its own"
+        reader.error(place, message, allowed="put all evaluators into one of them", on_key=True)
+        return case
+    added = read_evaluators(reader, place, scope.evaluators) or ()
+    if scope.parts.evaluators is not None:
+        case = _with_filled_evaluators(reader, at, case, scope.parts.evaluators, scope)
+    inherited = case.evaluators or evaluators_of_suite(scope.parts.suite)
+    names = {each.name for each in inherited if isinstance(each, EvaluatorConfig)}
+    for index, each in enumerate(added):
+        if each.name in names:
+            reader.error((*place, index), f"the file has an evaluator named {each.name!r}", allowed="use another name")
+    return replace(case, evaluators=(*inherited, *added))
 
 
 def _count_errors(reader: Reader) -> int:
@@ -265,10 +292,19 @@ def _with_parts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts,
         case = replace(case, criteria=(*(each for each in read if each.name not in own), *case.criteria))
         _move_problems(reader, at, part_reader)
     if parts.evaluators is not None and not case.evaluators and not (case.evaluator or case.grader):
-        part_reader, _ = parts.evaluators.filled(values, severity)
-        case = replace(case, evaluators=read_evaluators(part_reader, parts.evaluators.at, scope.evaluators))
-        _move_problems(reader, at, part_reader)
+        return _with_filled_evaluators(reader, at, case, parts.evaluators, scope)
     return case
+
+
+def _with_filled_evaluators(
+    reader: Reader, at: JsonPath, case: EvalCase, template: Template, scope: CaseScope
+) -> EvalCase:
+    """Return a case with the suite's evaluators, filled with its variables."""
+    severity: Severity = scope.variables.undefined_severity if scope.variables else "error"
+    part_reader, _ = template.filled(scope.evaluators.variables or {}, severity)
+    evaluators = read_evaluators(part_reader, template.at, scope.evaluators)
+    _move_problems(reader, at, part_reader)
+    return replace(case, evaluators=evaluators)
 
 
 def _with_prompts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts, scope: CaseScope) -> EvalCase:
