@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from agentv.cli.environment import environment_notes, variables_in_force
 from agentv.cli.main import EXIT_INTERRUPTED
+from agentv.cli.option_groups import GroupedCommand
 from agentv.cli.options import OutputOptions, run_option, take_output_options, with_output_options
 from agentv.cli.synonyms import our_option
 from agentv.cli.terminal import own_stdout
@@ -157,7 +158,7 @@ def _with_run_options(function: Callable[..., Any]) -> Any:
     return function
 
 
-@click.command("run", context_settings={"token_normalize_func": our_option})
+@click.command("run", cls=GroupedCommand, context_settings={"token_normalize_func": our_option})
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @_with_run_options
 @click.option(
