@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath, Key
 from agentv.loading.files.dotenv import load_env
-from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
+from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import (
     SkippedFile,
@@ -94,9 +94,9 @@ class CheckResult(Struct, frozen=True):
 
     files: tuple[Path, ...]
     problems: tuple[Problem, ...]
-    dialects: tuple[str, ...] = ()
-    """A sentence for each eval file written for AgentV, the TypeScript program: the version that it is for, and the
-    number of keys that have no meaning here.
+    notes: tuple[str, ...] = ()
+    """Sentences that are no problem: the AgentV version that a file is written for, with the number of its keys without
+    meaning here; cases whose evaluators replace those of their file.
     """
 
 
@@ -117,10 +117,10 @@ def check_paths(
     paths = paths_to_read(paths, cwd=cwd)
     files = find_eval_files(paths, cwd=cwd)
     surroundings = Surroundings(cwd, env, specs, allow_paths=tuple(allow_paths), variables=variables or {})
-    dialects: list[str] = []
-    problems = [problem for file in files for problem in _check_file(file, surroundings, dialects)]
+    notes: list[str] = []
+    problems = [problem for file in files for problem in _check_file(file, surroundings, notes)]
     skipped = find_skipped_files(paths, cwd=cwd, found=files)
-    return CheckResult(files, (*in_order(problems), *_skipped_problems(skipped, cwd)), tuple(dialects))
+    return CheckResult(files, (*in_order(problems), *_skipped_problems(skipped, cwd)), tuple(notes))
 
 
 def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Problem]:
@@ -142,7 +142,7 @@ class Surroundings(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def _check_file(path: Path, surroundings: Surroundings, dialects: list[str]) -> Iterator[Problem]:
+def _check_file(path: Path, surroundings: Surroundings, notes: list[str]) -> Iterator[Problem]:
     kind = kind_of_file(path) if path.suffix in YAML_SUFFIXES else "eval"
     if kind == "config":
         yield from _check_project_config(path, surroundings)
@@ -158,7 +158,7 @@ def _check_file(path: Path, surroundings: Surroundings, dialects: list[str]) -> 
         project, _ = read_project(path.parent, find_repository_root(path))
         yield from _check_run_config(path, surroundings, _unknown_name_severity(project.plugins))
     else:
-        yield from _check_suite(path, surroundings, dialects)
+        yield from _check_suite(path, surroundings, notes)
 
 
 def _unknown_name_severity(plugins: Sequence[str]) -> Severity:
@@ -198,7 +198,7 @@ def _check_run_config(path: Path, surroundings: Surroundings, unknown_type: Seve
         yield from _check_judges(reader, parsed.evaluators, known)
 
 
-def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) -> Iterator[Problem]:
+def _check_suite(path: Path, surroundings: Surroundings, notes: list[str]) -> Iterator[Problem]:
     specs = surroundings.specs
     parsed = read_suite(
         path, specs, plugins_imported=False, allow_paths=surroundings.allow_paths, variables=surroundings.variables
@@ -208,7 +208,9 @@ def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) ->
     if parsed.suite is not None:
         yield from _check_cases(parsed.suite, row_problems)
     if parsed.dialect:
-        dialects.append(f"{shown(path)}: {parsed.dialect}")
+        notes.append(f"{shown(path)}: {parsed.dialect}")
+    elif (replaced := _replaced_evaluators(parsed)) is not None:
+        notes.append(f"{shown(path)}:{replaced}")
     yield from merged_problems(row_problems)
     try:
         values = load_env(path.resolve().parent, surroundings.env)
@@ -227,6 +229,27 @@ def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) ->
         yield from check_gate_names(parsed, targets.known_names())
     else:
         yield from check_gate_names(parsed, None)
+
+
+def _replaced_evaluators(parsed: ParsedSuite) -> str | None:
+    """Return a note if listed cases have evaluators of their own, which replace those of the file; else None."""
+    reader, suite = parsed.reader, parsed.suite
+    if reader is None or suite is None or reader.document.at(setting_path(reader, "evaluators")) is None:
+        return None
+    listed = {key: cases for key in CASE_KEYS if isinstance(cases := reader.document.at((key,)), list)}
+    places: list[JsonPath] = [
+        (key, index, *at)
+        for key, cases in listed.items()
+        for index in range(len(cases))
+        for at in (("evaluators",), ("execution", "evaluators"))
+        if reader.document.at((key, index, *at)) is not None
+    ]
+    if not places:
+        return None
+    subject = "1 case has" if len(places) == 1 else f"{len(places):,} cases have"
+    line = reader.document.mark(places[0], on_key=True).line
+    verb = "replace those of the file; `add_evaluators` adds to them"
+    return f"{line}: {subject} evaluators of {'its' if len(places) == 1 else 'their'} own, which {verb}"
 
 
 def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Problem]:
@@ -371,7 +394,7 @@ class KnownNames(Struct, frozen=True):
             reader.error(at, message, allowed=allowed, suggestion=nearest(name, self.names))
 
 
-_JUDGE_KEYS = frozenset({"judge", "judges", "judge_target", "llm", "target"})
+_JUDGE_KEYS = frozenset({"judge", "judges", "judge_target", "llm", "llm_config", "target"})
 """The keys of evaluators that name judges."""
 
 

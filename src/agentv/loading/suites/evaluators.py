@@ -29,6 +29,7 @@ from agentv.loading.models.settings import (
 from agentv.loading.suites.criteria import NamedCriteria
 from agentv.loading.suites.variables import texts_in
 from agentv.registry import EvaluatorSpec, Registry
+from agentv.scoring.keys.identity import slug
 from agentv.scoring.results.sources import parse_source
 from agentv.templating.case_variables import prompt_faults, used_names
 from agentv.templating.variables import is_built_in
@@ -198,9 +199,13 @@ def read_evaluator(
     common = {key: value for key, value in raw.items() if names.of(key)}
     if default_name is not None:
         common.setdefault("name", default_name)
+    is_nameless = "name" not in common and isinstance(written_type, str)
+    if is_nameless:
+        common["name"] = _proposed_name(raw)
+        reader.error(at, "the key 'name' is missing", allowed=f"for example `name: {common['name']}`")
     model = reader.validate(partial(reader_of(EvaluatorModel), common), common, at)
     settings = _settings(reader, at=at, raw=raw, spec=spec, scope=scope)
-    if model is None:
+    if model is None or is_nameless:
         return None
     check_common_keys(reader, at, model)
     if model.criterion is not None:
@@ -208,6 +213,12 @@ def read_evaluator(
     common_fields = {name: getattr(model, name) for name in EvaluatorConfig.__struct_fields__}
     config = EvaluatorConfig(**{**common_fields, "settings": settings, "base_dir": scope.base_dir})
     return config if spec is None else replace(config, type=spec.name)
+
+
+def _proposed_name(raw: JsonObject) -> str:
+    """Return a name for an evaluator without one: its type, and the text that it looks for."""
+    value = raw.get("value")
+    return slug(f"{raw['type']} {value if isinstance(value, str) else ''}") or str(raw["type"])
 
 
 def check_common_keys(reader: Reader, at: JsonPath, model: EvaluatorModel) -> None:

@@ -137,7 +137,8 @@ MAX_CHAIN = 10
 """The maximum length of a chain of `use_target`."""
 
 _ENTRY_PATH = re.compile(r"\$\.targets\[(\d+)\]")
-_TARGET_NAME_KEYS = ("judge_target", "judgeTarget", "fallback_targets", "fallbackTargets")
+_JUDGE_KEYS = ("judge", "judge_target", "judgeTarget")
+_TARGET_NAME_KEYS = (*_JUDGE_KEYS, "fallback_targets", "fallbackTargets")
 
 
 class ParsedTargets(Struct, frozen=True):
@@ -376,9 +377,9 @@ def _check_names(
         if isinstance(name, str):
             _record_repeated_name(reader, ("targets", index, "name"), name, places)
         for at, target in _named_targets(raw):
-            if target == name and at[0] not in ("judge_target", "judgeTarget"):
+            if target == name and at[0] not in _JUDGE_KEYS:
                 reader.error(("targets", index, *at), "a target cannot be its own fallback")
-            is_judge = at[0] in ("judge_target", "judgeTarget")
+            is_judge = at[0] in _JUDGE_KEYS
             if is_judge and names_model(target, providers):
                 continue
             if target not in names and not holds_reference(target):
@@ -502,7 +503,7 @@ def _with_common(target: ResolvedTarget, model: TargetModel) -> ResolvedTarget:
         batch_size=model.batch_size,
         retry=model.to_retry_policy(),
         timeout_s=model.timeout_seconds,
-        judge_target=model.judge_target,
+        judge_target=model.judge,
         fallback_targets=tuple(model.fallback_targets),
         unsigned=model.unsigned,
         system_prompt=model.system_prompt,
