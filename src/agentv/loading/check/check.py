@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from agentv.loading.check.equal_prompts import EqualPrompts
 from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath, Key
 from agentv.loading.files.dotenv import load_env
@@ -206,7 +207,9 @@ def _check_suite(path: Path, surroundings: Surroundings, notes: list[str]) -> It
     yield from parsed.own_problems
     row_problems = [*parsed.row_problems]
     if parsed.suite is not None:
-        yield from _check_cases(parsed.suite, row_problems)
+        equal_prompts = EqualPrompts()
+        yield from _check_cases(parsed.suite, row_problems, equal_prompts)
+        yield from equal_prompts.problems(parsed)
     if parsed.dialect:
         notes.append(f"{shown(path)}: {parsed.dialect}")
     elif (replaced := _replaced_evaluators(parsed)) is not None:
@@ -252,8 +255,8 @@ def _replaced_evaluators(parsed: ParsedSuite) -> str | None:
     return f"{line}: {subject} evaluators of {'its' if len(places) == 1 else 'their'} own, which {verb}"
 
 
-def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Problem]:
-    """Add a stream's problems to `row_problems`.
+def _check_cases(suite: EvalSuite, row_problems: list[Problem], equal_prompts: EqualPrompts) -> Iterator[Problem]:
+    """Add a stream's problems to `row_problems`, and all cases to `equal_prompts`.
 
     Yield a warning if cases have `{{ names }}` left as text, and for cases and prompts that are skipped or cases that
     are checked only in part.
@@ -269,6 +272,7 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
                 row_problems += case.problems if suite.cases.count is None else ()
                 continue
             unchecked.add(case)
+            equal_prompts.add(case)
             if case.skip is None and not is_filled and (name := _first_variable(case)):
                 others += first is not None
                 first = first or (case, name)

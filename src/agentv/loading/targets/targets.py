@@ -79,6 +79,10 @@ def check_target(
     settings = None
     if spec is not None:
         settings = _check_settings(reader, at=at, raw=raw, spec=spec, single_references=single_references)
+    advice = getattr(settings, "system_prompt_advice", None)
+    if isinstance(model, TargetModel) and model.system_prompt and advice is not None:
+        reader.error((*at, "system_prompt"), "is not used by this target", allowed=advice)
+        model = None
     return CheckedTarget(model if isinstance(model, TargetModel) else None, spec, settings)
 
 

@@ -37,6 +37,15 @@ class PythonSettings(Struct, frozen=True):
             )
         ),
     ]
+    takes_system_prompt: Annotated[
+        bool,
+        Meta(
+            description=(
+                "The function reads `request.system_prompt`: system prompts of cases and `prompts` are there and not "
+                "in `request.question`."
+            )
+        ),
+    ] = False
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
         """Return the file of the function, if its path is given; it must exist."""
