@@ -162,4 +162,6 @@ def test_a_comparison_shows_its_finding_and_measures() -> None:
     html = found._repr_html_()
     assert "&lt;b&gt;v2 compared with v1 over 30 cases" in html
     assert "<td style='text-align:left'>+0.5</td>" in html
-    assert "over 2 cases: no case changed: no significant difference" in str(compared(scores(1.0, 0.5), scores(1.0, 0.5)))
+    assert "over 2 cases: no case changed: no significant difference" in str(
+        compared(scores(1.0, 0.5), scores(1.0, 0.5))
+    )
