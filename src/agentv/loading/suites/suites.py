@@ -1,6 +1,7 @@
 """Reading of an eval file as EvalSuite: its top level, the project's settings, and the source of its cases."""
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,9 @@ from agentv.loading.files.kinds import (
     CASE_KEYS,
     FUNCTION_REFERENCE,
     LINE_SUFFIXES,
+    PARQUET_SUFFIX,
     ROW_SUFFIXES,
+    TABLE_DELIMITERS,
     YAML_SUFFIXES,
     is_span_file,
 )
@@ -273,6 +276,10 @@ class CasesReader(Struct):
     def _rules_of(self, path: Path, rules: RowRules) -> RowRules:
         return replace(rules, scope=self._scope_of(path))
 
+    def read_rows(self, rows: "RowFile") -> None:
+        """Add rows that were not named by the eval file as a source of cases."""
+        self._read_rows(rows, RowRules(self.scope))
+
     def _read_rows(self, rows: "RowFile", rules: RowRules) -> None:
         """Add rows as a source of cases, after checking the first 1,000, or all rows of a JSON or YAML file."""
         from agentv.loading.suites.dataset_cases import check_rows  # noqa: PLC0415 - few suites have datasets
@@ -421,17 +428,21 @@ def load_suite(
     plugins_imported: bool = True,
     evaluators_given: bool = False,
     guideline_patterns: Sequence[str] | None = None,
+    content: bytes | None = None,
+    rows: "RowFile | None" = None,
 ) -> EvalSuite:
-    """Return an eval file as a suite. Raises EvalFileError with all its problems.
+    """Return an eval file, or a table (CSV, TSV, Parquet), as a suite. Raises EvalFileError with all its problems.
 
     The first 1,000 rows of a dataset are checked now, the others when they are read. `variables` override those of
     the file. Without `plugins_imported` no function of a dataset is called, and its cases are unknown. With
     `evaluators_given` the caller supplies the evaluators: cases do not get those of the suite. `guideline_patterns`
-    replace those of the project.
+    replace those of the project. `content` replaces the content of the file, and `rows` its cases.
     """
     read = read_suite(
         Path(path),
         specs,
+        content=content,
+        rows=rows,
         plugins_imported=plugins_imported,
         allow_paths=allow_paths,
         variables=variables,
@@ -454,14 +465,18 @@ def read_suite(
     variables: Mapping[str, str] | None = None,
     evaluators_given: bool = False,
     guideline_patterns: Sequence[str] | None = None,
+    rows: "RowFile | None" = None,
 ) -> ParsedSuite:
     """Return the readable part of an eval file, and all its problems.
 
     Without `plugins_imported` no code of the project runs: an evaluator of an unknown type is only a warning, and
     functions of datasets are not called. `variables` override those of the file. With `evaluators_given` cases do not
-    get the evaluators of the suite. `content`, if given, replaces the content of a YAML file. Files that the eval file
-    names may also lie in the folders `allow_paths`. `guideline_patterns` replace those of the project.
+    get the evaluators of the suite. `content`, if given, replaces the content of a YAML file, and `rows` its cases.
+    A table is read as an eval file that names it. Files that the eval file names may also lie in the folders
+    `allow_paths`. `guideline_patterns` replace those of the project.
     """
+    if content is None and path.suffix.lower() in (*TABLE_DELIMITERS, PARQUET_SUFFIX):
+        content = json.dumps({"evalcases": {"file": path.name}}).encode()
     try:
         importers = importers_of(specs)
         importers.check_readable(path)
@@ -485,7 +500,9 @@ def read_suite(
     parts = case_scope.parts or SuiteParts(EvalSuite(path="", cases=ListedCases(())))
     cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)
     variable_names = tuple(used_variables(reader)) if own_variables is not None else ()
-    if path.suffix == ".jsonl":
+    if rows is not None:
+        cases.read_rows(rows)
+    elif path.suffix == ".jsonl":
         cases.read_json_lines(path)
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)

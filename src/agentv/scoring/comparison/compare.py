@@ -22,9 +22,12 @@ from agentv.scoring.comparison.sides import (
 from agentv.scoring.gates.gates import ScoreChange
 from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import SIGNIFICANCE
+from agentv.types.results import CaseName
 from agentv.types.summaries import BaselineSummary
 from agentv.types.views import one_line, table_html
 
+_MAX_SHOWN = 10
+"""The number of regressed cases, and of improved ones, in the text of a comparison."""
 THRESHOLD = 0.1
 """The smallest change of a case's score, in either direction, that counts as a win or a loss."""
 
@@ -129,12 +132,21 @@ class Comparison(Struct, frozen=True):
         return math.fsum(case.difference for case in self.cases) / max(1, len(self.cases))
 
     def __str__(self) -> str:
-        """Return the finding, and a line for each measure."""
-        return "\n".join((self._heading(), *(f"  {'  '.join(filter(None, row))}" for row in self._rows())))
+        """Return the finding, a line for each measure, and a line for each of the first cases that changed."""
+        rows = (*self._rows(), *self._changed_rows())
+        return "\n".join((self._heading(), *(f"  {'  '.join(filter(None, row))}" for row in rows)))
+
+    def __repr__(self) -> str:
+        """Return `str(self)`: the fields are those of all cases."""
+        return str(self)
 
     def _repr_html_(self) -> str:
-        """Return the content of `str(self)` as an HTML table, for notebooks."""
-        return table_html(self._heading(), ("measure", "before", "after", "difference", "95 % CI", "p"), self._rows())
+        """Return the content of `str(self)` as HTML tables, for notebooks."""
+        measures = table_html(
+            self._heading(), ("measure", "before", "after", "difference", "95 % CI", "p"), self._rows()
+        )
+        changed = self._changed_rows()
+        return measures + (table_html("", ("change", "case", "score"), changed) if changed else "")
 
     def _heading(self) -> str:
         cases = 0 if self.score is None else self.score.cases
@@ -156,6 +168,30 @@ class Comparison(Struct, frozen=True):
             for each in measures
             if each is not None
         ]
+
+    def _changed_rows(self) -> list[tuple[str, ...]]:
+        """Return change, name and scores of the first cases that regressed and improved."""
+        rows: list[tuple[str, ...]] = []
+        changes: tuple[Change, ...] = ("regressed", "improved")
+        for change in changes:
+            cases = self.changed(change)
+            rows += [
+                (change, self._name_of(each.pair.after), f"{each.before:.2f} -> {each.after:.2f}")
+                for each in cases[:_MAX_SHOWN]
+            ]
+            if len(cases) > _MAX_SHOWN:
+                rows.append((change, f"and {len(cases) - _MAX_SHOWN:,} more", ""))
+        return rows
+
+    def _name_of(self, name: CaseName) -> str:
+        """Return the id of a case, with suite, target and prompt where there are several."""
+        parts = (
+            (name.suite, len(self.after.suites) > 1),
+            (name.eval_id, True),
+            (name.target, len(self.after.targets) > 1),
+            (name.prompt or "", len(self.after.prompts) > 1),
+        )
+        return one_line(" · ".join(part for part, is_shown in parts if is_shown and part))
 
     def outcomes(self, outcome: Outcome) -> int:
         """Return the number of pairs with this outcome."""
