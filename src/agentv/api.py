@@ -178,7 +178,10 @@ async def _evaluate(
         await opened.enter_async_context(connect_to_cluster(plan))
         store = make_store(plan, clock=clock, on_disk=is_stored, store_url=store_url)
         report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng, quota=quota)
-    return replace(report, results=tuple(rows.results), outputs=SavedReports(inputs.specs.reports))
+    from agentv.storage.run.memory import MemoryStore  # noqa: PLC0415 - few runs are in memory only
+
+    cases = store.cases if isinstance(store, MemoryStore) else ()
+    return replace(report, results=tuple(rows.results), outputs=SavedReports(inputs.specs.reports, cases=cases))
 
 
 def compare(

@@ -192,7 +192,7 @@ def test_case_without_messages_is_loaded_if_prompts_give_all() -> None:
 
 def test_case_without_messages_is_an_error_if_a_prompt_inserts_them() -> None:
     text = problems(" [text, {id: s, system: hi}]", "evalcases: [{id: a, expected_outcome: ok}]")
-    assert "input_messages" in text
+    assert "the key 'input' is missing" in text
 
 
 def test_files_of_messages_are_attached_from_the_folder_of_the_eval_file() -> None:

@@ -261,8 +261,8 @@ def require_judge(provider: Provider | None, context: EvaluationContext) -> Prov
     """Return `provider`. If it is None, raises EvaluatorError with advice on how to configure a judge."""
     if provider is None:
         raise EvaluatorError(
-            f"no judge is configured for target {context.target.name!r}; name one with `judge_target:` in the target, "
-            "or with `target:` in the evaluator",
+            f"no judge is configured for target {context.target.name!r}; name one with `judge:` in the target, the "
+            "eval file or the evaluator",
             kind="judge_error",
         )
     return provider

@@ -5,6 +5,7 @@ import inspect
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias, cast
 
 from msgspec import Meta, Struct
@@ -45,6 +46,11 @@ class PythonSettings(Struct, frozen=True):
             )
         ),
     ] = False
+
+    def code_files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the file of the function, if its path is given; it must exist."""
+        file = self.callable.rpartition(":")[0] if isinstance(self.callable, str) else ""
+        return (str(Path(base_dir, file).resolve()),) if file.endswith(".py") else ()
 
 
 class PythonProvider:

@@ -149,9 +149,10 @@ class Comparison(Struct, frozen=True):
         return measures + (table_html("", ("change", "case", "score"), changed) if changed else "")
 
     def _heading(self) -> str:
-        kind = "" if self.is_paired else ", unpaired"
         cases = 0 if self.score is None else self.score.cases
-        return one_line(f"{self.after.label} compared with {self.before.label}: {self.finding} ({cases} cases{kind})")
+        return one_line(
+            f"{self.after.label} compared with {self.before.label} over {cases:,} cases: {finding_text(self)}"
+        )
 
     def _rows(self) -> list[tuple[str, ...]]:
         measures = (self.score, self.passed, *self.evaluators, *self.spending)
@@ -205,6 +206,18 @@ class Comparison(Struct, frozen=True):
         """Return the number of cases that improved or regressed with any target and prompt, of one suite if named."""
         changed = (case.pair.after for case in self.cases if case.change == change)
         return len({name[:2] for name in changed if suite in (None, name.suite)})
+
+    def fell(self) -> tuple[CaseDifference, ...]:
+        """Return the pairs that regressed, then the others whose score fell, the largest difference first in both."""
+        return self._moved("regressed", -1)
+
+    def rose(self) -> tuple[CaseDifference, ...]:
+        """Return the pairs that improved, then the others whose score rose, the largest difference first in both."""
+        return self._moved("improved", 1)
+
+    def _moved(self, change: Change, sign: int) -> tuple[CaseDifference, ...]:
+        small = [case for case in self.cases if case.change == "same" and sign * case.difference > _ROUNDING]
+        return (*self.changed(change), *sorted(small, key=lambda case: -sign * case.difference))
 
     def changed(self, change: Change) -> tuple[CaseDifference, ...]:
         """Return the pairs that improved or regressed, the largest difference first."""
@@ -364,7 +377,7 @@ def finding_text(comparison: Comparison) -> str:
 
 
 def _score_text(score: MeasureDifference | None) -> str:
-    return _found(score) if score is None else f"{_changes_text(score)}: {_found(score)}"
+    return _found(score) if score is None else f"{changes_text(score.lower, score.higher)}: {_found(score)}"
 
 
 def _found(score: MeasureDifference | None) -> str:
@@ -372,13 +385,12 @@ def _found(score: MeasureDifference | None) -> str:
     return f"{finding} (n needed: {_needed(score)})" if finding == "no significant difference" else finding
 
 
-def _changes_text(score: MeasureDifference) -> str:
-    """Return how many cases fell and rose, the larger number first."""
-    changes = [(score.lower, "fell"), (score.higher, "rose")]
-    (more, first), (fewer, second) = sorted(changes, key=lambda each: -each[0])
+def changes_text(fell: int, rose: int, noun: str = "case") -> str:
+    """Return how many cases fell and rose, the larger number first: "16 cases fell, none rose"."""
+    (more, first), (fewer, second) = sorted(((fell, "fell"), (rose, "rose")), key=lambda each: -each[0])
     if not more:
-        return "no case changed"
-    return f"{more:,} {'case' if more == 1 else 'cases'} {first}, {fewer or 'none'} {second}"
+        return f"no {noun} changed"
+    return f"{more:,} {noun if more == 1 else f'{noun}s'} {first}, {f'{fewer:,}' if fewer else 'none'} {second}"
 
 
 def _needed(score: MeasureDifference | None) -> str:
