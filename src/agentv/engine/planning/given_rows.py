@@ -37,9 +37,9 @@ GIVEN_SUITE = "cases"
 """The suite of cases that were given from Python."""
 
 _TABLE_SUFFIXES = (*TABLE_DELIMITERS, PARQUET_SUFFIX)
-_CASE_FIELDS = frozenset(EvalCase.__struct_fields__)
-_ROW_FIELDS = frozenset({"id", "expected_outcome", "criteria", "tags", "metadata"})
-"""The fields of a case that a row may give; the others need a case."""
+_CASE_KEYS = frozenset((*EvalCase.__struct_fields__, *EvalCase.KEYWORDS))
+_ROW_KEYS = frozenset({"id", "expected_outcome", "criteria", "tags", "metadata", *EvalCase.KEYWORDS})
+"""The keys of a case that a row may have, too."""
 
 
 def is_table_file(source: object) -> bool:
@@ -70,26 +70,16 @@ def _records(given: object) -> Iterable[object] | None:
 
 
 def are_rows(items: Sequence[EvalCase | Mapping[str, Any]]) -> bool:
-    """Return True for rows; False for cases, and for dicts that have only fields of a case."""
-    return any(isinstance(item, Mapping) and not _has_only_case_fields(item) for item in items)
-
-
-def _has_only_case_fields(item: Mapping[str, Any]) -> bool:
-    return all(snake_case(str(key)) in _CASE_FIELDS for key in item)
+    """Return True for rows; False for cases, and for dicts of which one has a key that only a case has."""
+    keys = [frozenset(snake_case(str(key)) for key in item) for item in items if isinstance(item, Mapping)]
+    return bool(keys) and not any(each & (_CASE_KEYS - _ROW_KEYS) for each in keys)
 
 
 def rows_in_memory(items: Sequence[object]) -> ListedRows:
-    """Return rows given as dicts. Raises ConfigError for a row that is a case, or has fields that only a case has."""
+    """Return rows given as dicts. Raises ConfigError for an EvalCase among them."""
     for number, item in enumerate(items, 1):
         if isinstance(item, EvalCase):
             raise ConfigError(f"rows:{number}: an EvalCase among rows; give either cases or rows")
-        is_row = isinstance(item, Mapping) and "input_messages" not in item and "inputMessages" not in item
-        wrong = [key for key in cast(Mapping[str, Any], item) if key in _CASE_FIELDS - _ROW_FIELDS] if is_row else []
-        if wrong:
-            raise ConfigError(
-                f"rows:{number}: {wrong[0]!r} is a field of a case, which a row cannot set; "
-                "give an EvalCase, or a dict that has only the fields of EvalCase"
-            )
     return ListedRows("rows", tuple(_plain_row(item) for item in items))
 
 
