@@ -76,6 +76,16 @@ def test_a_table_file_is_a_suite_whose_columns_are_variables(suffix: str) -> Non
     assert len(list(Path(".agentv/runs").iterdir())) == 1
 
 
+@pytest.mark.parametrize(("source", "place"), [("cases.csv", "evaluate()"), (ROWS, "rows:1:1")], ids=["file", "rows"])
+def test_a_wrong_evaluator_is_named_by_its_place_in_the_list(source: Any, place: str) -> None:
+    pd.DataFrame(ROWS).to_csv("cases.csv", index=False)
+    says_it = EvaluatorConfig("it", "contains", {"value": "It is"})
+    wrong = {"name": "right", "type": "contains", "value": "{{ answr }}"}
+    with pytest.raises(AgentvError) as raised:
+        evaluate(source, task=calculator, evaluators=[says_it, wrong])
+    assert str(raised.value).startswith(f"{place}  $.evaluators[1].value  there is no variable 'answr'")
+
+
 def test_a_table_file_needs_no_evaluators_with_variables() -> None:
     pd.DataFrame(ROWS).to_csv("cases.csv", index=False)
     says_it = EvaluatorConfig("it", "contains", {"value": "It is"})

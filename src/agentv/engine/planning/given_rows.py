@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -17,8 +18,9 @@ from agentv.registry import Specs
 from agentv.scoring.keys.identity import evaluator_to_json
 from agentv.templating.case_variables import has_variables
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, ListedCases
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonValue, snake_case
+from agentv.types.problems import Problem
 from agentv.types.run_options import RunOptions, parse_variables
 
 
@@ -123,25 +125,47 @@ def suite_of_rows(
 
     These are filled with the columns of each row. Raises EvalFileError with the problems of all rows.
     """
-    filled = [each for each in evaluators or () if _has_variables(each)]
+    indexes = [index for index, each in enumerate(evaluators or ()) if _has_variables(each)]
+    filled = [(evaluators or ())[index] for index in indexes]
     others = [each for each in evaluators or () if filled and not _has_variables(each)]
     path = Path.cwd() / GIVEN_SUITE if isinstance(source, ListedRows) else Path(source)
     rows = source if isinstance(source, ListedRows) else open_rows(path)
-    suite = load_suite(
-        path,
-        specs=specs,
-        allow_paths=options.allow_paths,
-        variables=parse_variables(options.variables),
-        evaluators_given=evaluators is not None and not filled,
-        content=json.dumps({"evalcases": {"file": path.name}, **_document_of(filled)}).encode(),
-        rows=rows,
-    )
+    try:
+        suite = load_suite(
+            path,
+            specs=specs,
+            allow_paths=options.allow_paths,
+            variables=parse_variables(options.variables),
+            evaluators_given=evaluators is not None and not filled,
+            content=json.dumps({"evalcases": {"file": path.name}, **_document_of(filled)}).encode(),
+            rows=rows,
+        )
+    except EvalFileError as error:
+        problems = (_at_given(each, indexes, is_file=source is not rows) for each in error.problems)
+        raise EvalFileError(error.path, tuple(problems)) from None
     if others:
         suite = replace(suite, cases=ListedCases(tuple(_with_others(suite, others))))
     if isinstance(source, ListedRows):
         nowhere = tuple(replace(each, location=None) if isinstance(each, EvalCase) else each for each in suite.cases)
         suite = replace(suite, path=GIVEN_SUITE, dataset=GIVEN_SUITE, cases=ListedCases(nowhere))
     return suite
+
+
+_MADE_PLACE = re.compile(r" \(used in [^)]*\)")
+_EVALUATOR_PATH = re.compile(r"\$\.evaluators\[(\d+)\]")
+
+
+def _at_given(problem: Problem, indexes: Sequence[int], *, is_file: bool) -> Problem:
+    """Return a problem of an evaluator at its place in the given list, not in the eval file that was made of it.
+
+    `indexes` are the places of the evaluators of that file.
+    """
+    found = _EVALUATOR_PATH.match(problem.json_path)
+    if found is None:
+        return problem
+    json_path = f"$.evaluators[{indexes[int(found[1])]}]{problem.json_path[found.end() :]}"
+    problem = replace(problem, message=_MADE_PLACE.sub("", problem.message), json_path=json_path)
+    return replace(problem, path="evaluate()", line=0, column=0) if is_file else problem
 
 
 def _document_of(evaluators: Sequence[object]) -> dict[str, JsonValue]:
