@@ -71,6 +71,16 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             metavar="FILE",
         ),
     ] = None
+    row_evaluators: Annotated[
+        tuple[str, ...],
+        _option(
+            "select",
+            "Evaluator of a file of rows (.csv, .jsonl, …), e.g. contains='{{ answer }}', is_json; repeatable.",
+            "--evaluator",
+            metavar="TYPE[=VALUE]",
+        ),
+    ] = ()
+    """For eval files there is none: they name their evaluators."""
     case_globs: Annotated[
         tuple[str, ...],
         _option(
@@ -243,6 +253,7 @@ class RunKeywords(TypedDict, total=False):
 
     targets: str | Sequence[str]
     targets_file: str | None
+    row_evaluators: str | Sequence[str]
     case_globs: str | Sequence[str]
     tags: str | Sequence[str]
     expression: str | None

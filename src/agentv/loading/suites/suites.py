@@ -421,17 +421,19 @@ def load_suite(
     plugins_imported: bool = True,
     evaluators_given: bool = False,
     guideline_patterns: Sequence[str] | None = None,
+    content: bytes | None = None,
 ) -> EvalSuite:
     """Return an eval file as a suite. Raises EvalFileError with all its problems.
 
     The first 1,000 rows of a dataset are checked now, the others when they are read. `variables` override those of
     the file. Without `plugins_imported` no function of a dataset is called, and its cases are unknown. With
     `evaluators_given` the caller supplies the evaluators: cases do not get those of the suite. `guideline_patterns`
-    replace those of the project.
+    replace those of the project. `content` replaces the content of the file.
     """
     read = read_suite(
         Path(path),
         specs,
+        content=content,
         plugins_imported=plugins_imported,
         allow_paths=allow_paths,
         variables=variables,
@@ -465,7 +467,8 @@ def read_suite(
     try:
         importers = importers_of(specs)
         importers.check_readable(path)
-        data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
+        are_lines = path.suffix == ".jsonl" and content is None
+        data = b"" if are_lines else read_bytes(path) if content is None else content
         base = path.resolve().parent
         guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
         reader, importer = open_suite(path, data, specs, env=load_env(base, os.environ), root=guard.root)
@@ -479,13 +482,13 @@ def read_suite(
     patterns = project.guideline_patterns if guideline_patterns is None else tuple(guideline_patterns)
     finder = FileFinder(base_dir=base, repository_root=root, cwd=Path.cwd(), guard=guard, guideline_patterns=patterns)
     scope = replace(scope, profiles=named.evaluators, criteria=named_criteria(named.criteria, named.sets))
-    own_variables = read_variables(reader, is_stream=path.suffix == ".jsonl", given=variables or {})
+    own_variables = read_variables(reader, is_stream=are_lines, given=variables or {})
     case_scope = CaseScope(scope, finder, relative_name(path, root), importer, variables=own_variables)
     case_scope = _with_suite_parts(reader, case_scope, evaluators_given=evaluators_given)
     parts = case_scope.parts or SuiteParts(EvalSuite(path="", cases=ListedCases(())))
     cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)
     variable_names = tuple(used_variables(reader)) if own_variables is not None else ()
-    if path.suffix == ".jsonl":
+    if are_lines:
         cases.read_json_lines(path)
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
@@ -499,7 +502,7 @@ def read_suite(
     if has_errors and (other := importers.find_other_program(path)) is not None:
         return ParsedSuite(None, (other,))
     if suite is not None:
-        sha256 = sha256_of(path) if path.suffix == ".jsonl" and not has_errors else hashlib.sha256(data).hexdigest()
+        sha256 = sha256_of(path) if are_lines and not has_errors else hashlib.sha256(data).hexdigest()
         suite = replace(suite, inline_targets=inline_targets, files=_files_beside(path, cases, case_scope, importer))
         suite = _with_project(_with_origin(suite, case_scope, importer, variable_names), sha256, finder, project)
     return ParsedSuite(
@@ -604,7 +607,7 @@ def _criteria_names(criteria: Sequence[EvaluationCriteria], template: Template |
 
 def _open_top_level(path: Path, data: bytes) -> Reader:
     """Return a reader of the suite's top level. A JSON Lines file has its top-level keys in its side file, if any."""
-    if path.suffix != ".jsonl":
+    if path.suffix != ".jsonl" or data:
         return open_yaml(path, data)
     side = side_file(path)
     if side is None:
