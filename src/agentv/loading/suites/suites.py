@@ -477,7 +477,7 @@ def read_suite(
     root = find_repository_root(base)
     project, problems = read_project(base, root)
     unknown_type: Severity = "warning" if project.plugins and not plugins_imported else "error"
-    scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown_type)
+    scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown_type, plugins=project.plugins)
     named, criteria_problems = read_named_definitions(find_criteria_file(base, root), scope)
     patterns = project.guideline_patterns if guideline_patterns is None else tuple(guideline_patterns)
     finder = FileFinder(base_dir=base, repository_root=root, cwd=Path.cwd(), guard=guard, guideline_patterns=patterns)
