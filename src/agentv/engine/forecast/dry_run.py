@@ -42,11 +42,12 @@ def load_forecast(plan: RunPlan) -> Forecast:
         if not remaining:
             break
         _measure(run, remaining, keys, measured)
+    workers = {id(target): plan.workers(target) for target in plan.targets}
     parts = [
         ForecastPart(
             suite=suite_plan.suite.path,
             target=target.name,
-            workers=plan.workers(target),
+            workers=workers[id(target)],
             rows=None if suite_plan.planned is None else suite_plan.planned // len(suite_plan.targets),
             measured=measured.get((suite_plan.suite.path, target.name)),
             reruns=sum(1 for _ in most_reruns(plan, suite_plan, target)),
