@@ -12,6 +12,7 @@ from agentv.reports.document.blocks import (
     Changes,
     Details,
     Document,
+    Excerpt,
     Facts,
     Histogram,
     Item,
@@ -149,7 +150,15 @@ def _item(item: Item) -> str:
         f"{f'{_line(name)}: ' if name else ''}{inline_code(text, max_chars=_MAX_QUOTE_CHARS)}"
         for name, text in item.comments
     )
-    return f"{_LINE_BREAK}  ".join((f"{_mark(item.mark)}{_line(item.head)}{facts}", *comments))
+    excerpts = (_excerpt(each) for each in item.excerpts)
+    return f"{_LINE_BREAK}  ".join((f"{_mark(item.mark)}{_line(item.head)}{facts}", *comments, *excerpts))
+
+
+def _excerpt(excerpt: Excerpt) -> str:
+    """Return the lines of an excerpt behind its name, each as code."""
+    lines = excerpt.lines()
+    shown = [*map(short_code, lines[: excerpt.max_lines]), *(["…"] if len(lines) > excerpt.max_lines else [])]
+    return f"{excerpt.name}: {f'{_LINE_BREAK}  '.join(shown)}"
 
 
 def _mark(state: RowState | None) -> str:
