@@ -67,7 +67,17 @@ class EvaluatorConfig(Struct, frozen=True):
     settings: Annotated[Mapping[str, JsonValue], _NOT_IN_FILES] = field(default_factory=dict)
     """The evaluator's own keys, as written."""
     weight: Weight = 1.0
-    required: Annotated[bool | Share, Meta(extra={"aliases": ("is_required",)})] = False
+    required: Annotated[
+        bool | Share,
+        Meta(
+            extra={
+                "aliases": ("is_required",),
+                "instead": dict.fromkeys(
+                    ("threshold", "min_score", "pass_score"), "write `required: 0.8`, the lowest score that may pass"
+                ),
+            }
+        ),
+    ] = False
     """True: the verdict must be `pass`. A number is the minimum score."""
     negate: bool = False
     criterion: Annotated[Name | None, Meta(extra={"aliases": ("criterion_name",)})] = None
@@ -365,7 +375,7 @@ class EvalSuite(Struct, frozen=True):
     targets: tuple[str, ...] = ()
     """Each of them (without `targets`: `target`) answers every case that names no targets of its own."""
     judge: str | None = None
-    """The target that judges the answers, instead of the `judge_target` of each target.
+    """The target that judges the answers, instead of that of each target.
 
     A judge that is defined inline has the name that `name_of_target` returns.
     """

@@ -16,7 +16,9 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
+from agentv.cli.environment import environment_notes, variables_in_force
 from agentv.cli.main import EXIT_INTERRUPTED
+from agentv.cli.option_groups import GroupedCommand
 from agentv.cli.options import OutputOptions, run_option, take_output_options, with_output_options
 from agentv.cli.synonyms import our_option
 from agentv.cli.terminal import own_stdout
@@ -57,11 +59,14 @@ def run_paths(
     *,
     store: str | None = None,
     quota: str | None = None,
+    environment: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> int:
     """Plan and run eval files; return the exit code. Output of the files' own code goes to standard error.
 
     `given` are the given options of the run. `store` is the value of `--store`; None falls back to the environment and
-    `.agentv.yaml`. `quota` is the value of `--quota`; None falls back to the store.
+    `.agentv.yaml`. `quota` is the value of `--quota`; None falls back to the store. `environment` are the variables
+    that set options; `notes` come before those of the plan.
     """
     options = make_options(given)
     with own_stdout() as stdout:
@@ -94,7 +99,8 @@ def run_paths(
                     store=recorded_name(store, store_url),
                     quota=chosen_quota.recorded,
                     git=git,
-                    warnings=(*skipped, *plan.warnings, *unchecked_plugin_warnings(inputs)),
+                    environment=environment,
+                    warnings=(*notes, *skipped, *plan.warnings, *unchecked_plugin_warnings(inputs)),
                 )
 
             plan = plan_with(options)
@@ -152,7 +158,7 @@ def _with_run_options(function: Callable[..., Any]) -> Any:
     return function
 
 
-@click.command("run", context_settings={"token_normalize_func": our_option})
+@click.command("run", cls=GroupedCommand, context_settings={"token_normalize_func": our_option})
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @_with_run_options
 @click.option(
@@ -199,7 +205,16 @@ def command(context: click.Context, /, paths: tuple[str, ...], **given: Any) -> 
         dry_run = DryRun(prompts_folder, as_json=output.display == "json", pilot=pilot)
     else:
         dry_run = None
-    return run_paths(paths, given_options(context), output, dry_run, store=store, quota=quota)
+    return run_paths(
+        paths,
+        given_options(context),
+        output,
+        dry_run,
+        store=store,
+        quota=quota,
+        environment=variables_in_force(context),
+        notes=environment_notes(context),
+    )
 
 
 def given_options(context: click.Context) -> dict[str, Any]:
