@@ -177,6 +177,16 @@ def test_a_later_report_names_the_same_cases(project: Project, reference: str) -
     assert (project.folder / "later.md").read_text() == reports["md"]
 
 
+def test_cases_of_several_failed_gates_are_listed_once(project: Project) -> None:
+    project.call("run", "suite.yaml", "--name", "before")
+    break_cases(project, *NAMES[:12])
+    _, said = project.call(
+        "run", "suite.yaml", "--baseline", "before", "--gate", "regressions <= 0", "--gate", "mean >= 0.9"
+    )
+    assert said.count("question │") == 10
+    assert "gate 'mean >= 0.9' failed on 12 cases, 10 of them listed above\nand 2 more: agentv show" in said
+
+
 def test_the_comment_on_a_pull_request_stays_short(project: Project) -> None:
     break_cases(project, "case-3")
     project.cases = {f"case-{number}": f"question {number}" for number in range(150)}

@@ -101,7 +101,8 @@ class TextRenderer(Renderer[str]):
             name_width = max((len(each.name) for each in item.excerpts), default=0)
             for excerpt in item.excerpts:
                 yield from self._excerpt(excerpt, name_width)
-        yield from self._wrapped(items.more)
+        if items.more:
+            yield self._clean(items.more)  # not wrapped: a command is to be copied
 
     def names(self, names: Names) -> Iterator[str]:
         """Yield the heading, and the names below."""

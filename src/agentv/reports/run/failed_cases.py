@@ -69,9 +69,10 @@ def case_lists(report: RunReport) -> Iterator[CaseList]:
     named: dict[object, CaseOutcome] = {}
     for gate in gates:
         cases = tuple(each for each in gate.cases if each.name not in named)
+        above = len(gate.cases) - len(cases)
+        heading = (*gate_heading(gate), f", {above:,} of them listed above" if above else "")
         named.update((each.name, each) for each in cases)
-        rest = gate.cases_total - len(gate.cases)
-        yield CaseList(gate_heading(gate), cases, rest, _command_of(gate, report))
+        yield CaseList(heading, cases, gate.cases_total - len(gate.cases), _command_of(gate, report))
     others = tuple(each for each in report.cases if each.name not in named)
     if gates:
         others = tuple(each for each in others if row_state(each.result) == "error")
@@ -82,7 +83,7 @@ def case_lists(report: RunReport) -> Iterator[CaseList]:
         yield CaseList(f"did not pass: {total}", others, rest, f"agentv show {report.run_id} --failed")
 
 
-def gate_heading(gate: GateResult) -> Phrase:
+def gate_heading(gate: GateResult) -> tuple[str | Quote, ...]:
     """Return which gate failed, and on how many cases."""
     return (
         "gate ",
