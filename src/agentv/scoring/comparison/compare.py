@@ -27,9 +27,6 @@ from agentv.types.views import one_line, table_html
 
 _MAX_SHOWN = 10
 """The number of regressed cases, and of improved ones, in the text of a comparison."""
-THRESHOLD = 0.1
-"""The smallest change of a case's score, in either direction, that counts as a win or a loss."""
-
 _SEED = 0
 _MAX_TARGETS = 5
 """Up to this many targets are named in what was found; those that are worse are always named."""
