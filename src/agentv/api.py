@@ -31,7 +31,8 @@ from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
 from agentv.loading.targets import targets
 from agentv.registry import Specs
-from agentv.scoring.comparison.compare import THRESHOLD, Comparison
+from agentv.scoring.comparison.case_differences import THRESHOLD
+from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.results.by_criterion import JudgedCriteria
 from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
 from agentv.types.cases import EvalSuite

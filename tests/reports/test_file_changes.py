@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.stored import make_answer, make_case, make_result
 
-from agentv.reports.html.parts import row_element
+from agentv.reports.html.parts import case_element
 from agentv.reports.run.file_changes import FileChanges
 from agentv.reports.run.views import CaseView, RowDetail
 from agentv.reports.text.signs import ASCII, in_colour
@@ -48,7 +48,7 @@ def view_of(workspace: Mapping[str, Any], **layout: Any) -> str:
 
 def page_of(workspace: Mapping[str, Any]) -> str:
     detail = RowDetail(make_result(), make_case(), make_answer(workspace=workspace))
-    return row_element(detail, number=1, run_id="r1", with_suite=False, with_target=False).markup
+    return case_element([detail], number=1, run_id="r1", with_suite=False, with_target=False).markup
 
 
 def lines_of(number: int) -> str:
