@@ -91,9 +91,8 @@ class PythonProvider:
             # The fields of an object may be code of the user, which takes its time.
             left_s = None if timeout_s is None else max(0.0, timeout_s - (time.monotonic() - started))
             is_plain = _is_plain(returned)
-            response: ProviderResponse = await call_user_code(
-                self._response, returned, timeout_s=left_s, inline=is_plain
-            )
+            read = self._response if request.response_schema is None else self._structured_response
+            response: ProviderResponse = await call_user_code(read, returned, timeout_s=left_s, inline=is_plain)
         except ProviderError:
             raise
         except DeadlineError:
@@ -109,6 +108,20 @@ class PythonProvider:
         if self._expects_system_prompt and request.question.startswith(_SYSTEM_MARK):
             return replace(response, notes=(*response.notes, SYSTEM_PROMPT_NOTE))
         return response
+
+    def _structured_response(self, returned: object) -> ProviderResponse:
+        """Return a value as a response to a request for JSON, such as that of a judge: a dict becomes JSON."""
+        from agentv.messages.shapes.objects import limited_values, plain_json  # noqa: PLC0415 - most judges return a text
+
+        if not isinstance(returned, Mapping) or not returned.keys().isdisjoint(_RESPONSE_KEYS):
+            return self._response(returned)
+        try:
+            with limited_values():
+                plain_json(returned, "the verdict")  # raises for one that is too large to be encoded
+            return ProviderResponse(compact_json(cast(JsonObject, returned)))
+        except (TypeError, ValueError, RecursionError) as error:
+            message = f"{self._name} returned a dict that is not JSON: {error}"
+            raise ProviderError(Failure("unexpected_shape", message)) from error
 
     def _response(self, returned: object) -> ProviderResponse:
         """Return a returned value as a response. Raises ProviderError if the value cannot be read."""
@@ -174,23 +187,6 @@ def _is_plain(value: object) -> bool:
         elif kind not in _PLAIN_TYPES:
             return False
     return not waiting
-
-
-class JudgeFunction(PythonProvider):
-    """Calls a function as a judge. The function returns its verdict as text, or as a dict, which becomes JSON."""
-
-    def _response(self, returned: object) -> ProviderResponse:
-        from agentv.messages.shapes.objects import limited_values, plain_json  # noqa: PLC0415 - most judges return a text
-
-        if isinstance(returned, Mapping) and returned.keys().isdisjoint(_RESPONSE_KEYS):
-            try:
-                with limited_values():
-                    plain_json(returned, "the verdict")  # raises for one that is too large to be encoded
-                return ProviderResponse(compact_json(cast(JsonObject, returned)))
-            except (TypeError, ValueError, RecursionError) as error:
-                message = f"{self._name} returned a dict that is not JSON: {error}"
-                raise ProviderError(Failure("unexpected_shape", message)) from error
-        return super()._response(returned)
 
 
 _RESPONSE_KEYS = frozenset({"text", "output_messages", "outputMessages", "messages", "choices", "content"})
