@@ -7,6 +7,7 @@ request takes less CPU time than a bare client needs; agentv's own fake server d
 import argparse
 import asyncio
 import json
+import random
 import re
 import subprocess
 import sys
@@ -15,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from urllib.request import urlopen
 
 from bench.cores import core_of_its_own
@@ -149,18 +149,14 @@ class _Connection(asyncio.Protocol):
 
 
 class _FailingConnection(_Connection):
-    """A connection that refuses every n-th request (0: none) and, if it is `faulty`, answers some with a fault."""
+    """A connection that refuses some requests and, if it is `faulty`, answers some with a fault."""
 
-    def __init__(
-        self, first: _FirstRequest, delay_s: float, *, numbers: Iterator[int], refuse_every: int, faulty: bool
-    ) -> None:
+    def __init__(self, first: _FirstRequest, delay_s: float, *, refusals: Iterator[bool], faulty: bool) -> None:
         super().__init__(first, delay_s)
-        self._numbers = numbers  # of the requests of all connections
-        self._refuse_every, self._faulty = refuse_every, faulty
+        self._refusals, self._faulty = refusals, faulty
 
     def _answer(self, body: bytes) -> None:
-        number = next(self._numbers)
-        if self._refuse_every and number % self._refuse_every == 0:
+        if next(self._refusals):
             self._send(b'{"error": {"message": "Slow down."}}', _REFUSED)
             return
         fault = fault_of(body) if self._faulty else None
@@ -172,6 +168,17 @@ class _FailingConnection(_Connection):
             self._transport.abort()
         elif status != HANG:
             self._send_later(reply, status)
+
+
+REFUSALS_SEED = 56
+"""With it, three of the first fifty requests are refused at a share of 1 %, and 19 of 1,500."""
+
+
+def random_refusals(share: float) -> Iterator[bool]:
+    """Yield for each request, in the order of arrival, whether it is refused: the same ones every time."""
+    rng = random.Random(REFUSALS_SEED)  # noqa: S311 - a pattern, no secret
+    while True:
+        yield rng.random() < share
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +195,11 @@ class ModelServer:
 
 @contextmanager
 def serving(
-    *, delay_s: float = 0.0, refuse_every: int = 0, faulty: bool = False, own_core: bool = True
+    *, delay_s: float = 0.0, refused_share: float = 0.0, faulty: bool = False, own_core: bool = True
 ) -> Iterator[ModelServer]:
     """Serve in another process, on a core of its own, until the end of the block; every reply takes `delay_s`.
 
-    Every `refuse_every`-th request gets HTTP 429 with `Retry-After: 0`. A faulty
+    A random `refused_share` of the requests gets HTTP 429 with `Retry-After: 0` at once. A faulty
     server answers eight of a hundred questions with a fault each (`FAULTS`), at every attempt.
     Without `own_core` the measured program may use all cores: for benchmarks with little load on the server.
     """
@@ -201,7 +208,7 @@ def serving(
         "-m",
         "bench.model_server",
         str(delay_s),
-        str(refuse_every),
+        str(refused_share),
         *(["--faulty"] if faulty else []),
     )
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
@@ -215,13 +222,12 @@ def serving(
             process.stdin.close()  # the server ends with its input
 
 
-async def _serve(delay_s: float, refuse_every: int, *, faulty: bool) -> None:
+async def _serve(delay_s: float, refused_share: float, *, faulty: bool) -> None:
     first, loop = _FirstRequest(), asyncio.get_running_loop()
     connect: Callable[[], _Connection] = partial(_Connection, first, delay_s)
-    if refuse_every or faulty:
-        connect = partial(
-            _FailingConnection, first, delay_s, numbers=count(1), refuse_every=refuse_every, faulty=faulty
-        )
+    if refused_share or faulty:
+        refusals = random_refusals(refused_share)
+        connect = partial(_FailingConnection, first, delay_s, refusals=refusals, faulty=faulty)
     server = await loop.create_server(connect, HOST, 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
@@ -231,7 +237,7 @@ async def _serve(delay_s: float, refuse_every: int, *, faulty: bool) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("delay_s", type=float, help="seconds until a reply")
-    parser.add_argument("refuse_every", type=int, help="refuse every n-th request; 0: none")
+    parser.add_argument("refused_share", type=float, help="share of the requests that are refused")
     parser.add_argument("--faulty", action="store_true", help="answer eight of a hundred questions with a fault each")
     given = parser.parse_args()
-    asyncio.run(_serve(given.delay_s, given.refuse_every, faulty=given.faulty))
+    asyncio.run(_serve(given.delay_s, given.refused_share, faulty=given.faulty))

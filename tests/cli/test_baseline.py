@@ -111,7 +111,7 @@ def test_a_run_is_held_against_a_run_a_tag_or_a_file(project: Project) -> None:
         )
         assert "mean -0.33 (-1.00 to +1.00) over 3 cases in both\n          2 regressed, 0 improved" in said
         (moved,) = (line.removeprefix("Changes: agentv ") for line in said.splitlines() if line.startswith("Changes"))
-        assert "regressed: 2" in project.call(*moved.split())[1]
+        assert "fell: 2" in project.call(*moved.split())[1]
         project.call("runs", "rm", "latest", "--yes")
 
 

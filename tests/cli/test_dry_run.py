@@ -1,7 +1,11 @@
 """`agentv run --dry-run` and `--dump-prompts`: the plan and the prompts, without any call."""
 
 import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import click
@@ -135,3 +139,48 @@ def test_an_unreadable_stored_run_gives_no_estimate(capsys: pytest.CaptureFixtur
     (folder,) = Path(".agentv/runs").iterdir()
     (folder / "run.json").write_text("{")
     assert forecast(capsys)["basis"] == "unknown"
+
+
+def test_a_forecasts_work_per_eval_file_does_not_grow_with_their_number(capsys: pytest.CaptureFixture[str]) -> None:
+    def calls_with(files: int) -> int:
+        folder = Path(f"of-{files}")
+        folder.mkdir()
+        for number in range(files):
+            (folder / f"{number}.yaml").write_text(f"evalcases: [{CASE}]")
+        with counted_calls() as counted:
+            run(capsys, str(folder), "--dry-run")
+        return len(counted) - counted.index("load_forecast")
+
+    calls_with(1)  # imports, and caches are filled
+    few, more, most = (calls_with(files) for files in (10, 20, 40))
+    assert most - more == pytest.approx(2 * (more - few), rel=0.05)
+
+
+def test_a_folders_settings_are_read_once_for_all_its_eval_files(capsys: pytest.CaptureFixture[str]) -> None:
+    Path(".agentv.yaml").write_text("max_errors: 1")
+    Path("evals").mkdir()
+
+    def reads_with(files: int) -> int:
+        for number in range(files):
+            Path(f"evals/{number}.yaml").write_text(f"evalcases: [{CASE}]")
+        with counted_calls() as counted:
+            run(capsys, "--dry-run")
+        return counted.count("read_project")
+
+    assert reads_with(2) == reads_with(10)
+
+
+@contextmanager
+def counted_calls() -> Iterator[list[str]]:
+    """Collect the names of all functions that are called in the block, one name for each call."""
+    names: list[str] = []
+
+    def note(frame: FrameType, event: str, _arg: object) -> None:
+        if event == "call":
+            names.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        yield names
+    finally:
+        sys.setprofile(None)

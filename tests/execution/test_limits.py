@@ -108,8 +108,10 @@ class Outcome:
         return self.refused / self.calls
 
 
-def drive(server: Server, *, calls: int, workers: int, requests_per_minute: float | None = None) -> Outcome:
-    """Make so many accepted calls with so many workers, each refused one tried again."""
+def drive(
+    server: Server, *, calls: int, workers: int, requests_per_minute: float | None = None, refusal_s: float = LATENCY_S
+) -> Outcome:
+    """Make so many accepted calls with so many workers, each refused one tried again. A refusal takes `refusal_s`."""
 
     async def work() -> Outcome:
         loop = asyncio.get_running_loop()
@@ -127,7 +129,7 @@ def drive(server: Server, *, calls: int, workers: int, requests_per_minute: floa
                     permit = await limiter.acquire()
                     tried += 1
                     accepted = server.accepts(loop.time())
-                    await let_pass(LATENCY_S * rng.uniform(0.5, 1.5))
+                    await let_pass((LATENCY_S if accepted else refusal_s) * rng.uniform(0.5, 1.5))
                     if accepted:
                         permit.done(quota=server.quota())
                     else:
@@ -195,13 +197,31 @@ class Flaky:
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.5, None], ids=["retry at once", "retry soon", "no delay given"])
-@pytest.mark.parametrize(("share", "at_most"), [(0.01, 1.1), (0.05, 2.0)])
+@pytest.mark.parametrize(("share", "at_most"), [(0.01, 1.1), (0.05, 1.2)])
+@pytest.mark.parametrize("refusal_s", [LATENCY_S, 0.002], ids=["refused late", "refused at once"])
 def test_a_few_refusals_without_a_limit_behind_them_do_not_slow_a_run_down(
-    share: float, at_most: float, delay_s: float | None
+    share: float, at_most: float, delay_s: float | None, refusal_s: float
 ) -> None:
     smooth = drive(Flaky(0.0, None), calls=3000, workers=50)
-    outcome = drive(Flaky(share, delay_s), calls=3000, workers=50)
+    outcome = drive(Flaky(share, delay_s), calls=3000, workers=50, refusal_s=refusal_s)
     assert outcome.took_s <= smooth.took_s * at_most
+
+
+@dataclass
+class FirstRefused(Flaky):
+    """Refuses three of the first calls, before it has answered any other, and then one in a hundred."""
+
+    number: int = 0
+
+    def accepts(self, now: float) -> bool:
+        self.number += 1
+        return self.number not in (3, 17, 31) and super().accepts(now)
+
+
+def test_refusals_that_overtake_the_first_answers_do_not_slow_a_run_down() -> None:
+    smooth = drive(Flaky(0.0, None), calls=1500, workers=50)
+    outcome = drive(FirstRefused(0.01, 0.0), calls=1500, workers=50, refusal_s=0.002)
+    assert outcome.took_s <= smooth.took_s * 1.1
 
 
 def test_one_refusal_with_a_long_delay_stops_all_calls_for_that_long_but_not_longer() -> None:
@@ -393,3 +413,37 @@ def test_a_server_that_refuses_everything_does_not_hold_a_run_up_for_ever(
         return loop.time()
 
     assert run_virtually(work()) <= at_most_s
+
+
+def test_few_calls_run_out_of_retries_at_a_limit_that_refuses_at_once() -> None:
+    async def work() -> int:
+        loop = asyncio.get_running_loop()
+        limiter, server = AccountLimiter(now=loop.time), TokenBucket(300, capacity=5)
+        limiter.add_target(requests_per_minute=None, tokens_per_minute=None, workers=50)
+        rng = random.Random(1)
+        left, lost = 1500, 0
+
+        async def accepted_attempt() -> bool:
+            permit = await limiter.acquire()
+            accepted = server.accepts(loop.time())
+            await let_pass(LATENCY_S if accepted else 0.01)
+            permit.done(refused=not accepted)
+            return accepted
+
+        async def worker() -> None:
+            nonlocal left, lost
+            while left > 0:
+                left -= 1
+                for retry in range(4):
+                    if await accepted_attempt():
+                        break
+                    await let_pass(2**retry * rng.uniform(0.75, 1.25))
+                else:
+                    lost += 1
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(50):
+                tasks.create_task(worker())
+        return lost
+
+    assert run_virtually(work()) <= 3

@@ -59,6 +59,14 @@ def test_a_function_that_is_not_there_is_said_before_the_run(tmp_path: Path) -> 
         ask(make_target("python", PythonSettings("clerk.py:answer"), base_dir=tmp_path))
 
 
+def test_a_function_of_a_file_further_up_is_named_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "clerk.py").touch()
+    base_dir = tmp_path / ".agentv"
+    base_dir.mkdir()
+    with pytest.raises(PluginError, match=r"there is no file .*; write \.\./clerk\.py, relative to .*\.agentv"):
+        ask(make_target("python", PythonSettings("clerk.py:answer"), base_dir=base_dir))
+
+
 def test_coroutine_functions_run_in_the_event_loop_others_in_threads() -> None:
     async def coroutine(_: ProviderRequest) -> str:
         await asyncio.sleep(0)

@@ -24,7 +24,10 @@ ROUNDING = 1e-9
 
 RECENT_CALLS = 20
 TOLERATED_REFUSALS = 2
-"""Up to 2 refusals among the last 20 calls do not show a limit: only the refused calls wait."""
+TOLERATED_SHARE = 0.15
+"""Refusals show a limit if they are more than 2, and more than 15 % of the last 20 calls and those in flight; until
+then, only the refused calls wait. Calls in flight count because refusals come back before answers do: the refusals of a
+whole round of calls arrive together."""
 
 SLOWER = 0.9
 SLOWEST = 0.25
@@ -34,8 +37,9 @@ FASTER = 1.05
 FASTER_AFTER = 20
 """A learned pace grows by the factor 1.05 after every 20 accepted requests."""
 
-CONCURRENCY_GROWTH = 4
-"""A concurrency of C grows by one after C / 4 successful calls, so that a run recovers it soon."""
+CONCURRENCY_GROWTH = 1
+"""A concurrency of C grows by one after C successful calls. Faster growth meets a limit so often that calls run out of
+retries."""
 
 PAUSE_S = 1.0
 """The seconds for which refusals first pause all calls if the server requests no delay; each further pause in a row is
@@ -314,8 +318,8 @@ class AccountLimiter:
         if sent_at <= self._slowed_at:
             return
         self._recent.append(True)
-        refused = sum(self._recent)
-        if refused <= TOLERATED_REFUSALS and (retry_after_s or 0.0) <= PAUSE_S:
+        refused, sent = sum(self._recent), len(self._recent) + self._in_flight
+        if refused <= max(TOLERATED_REFUSALS, TOLERATED_SHARE * sent) and (retry_after_s or 0.0) <= PAUSE_S:
             return
         self._slowed_at = now
         self._refusals_in_a_row += 1

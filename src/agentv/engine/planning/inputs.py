@@ -12,6 +12,7 @@ from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.places import find_repository_root, find_targets_file, targets_searched
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.project import STORE_VARIABLE, load_project
+from agentv.loading.suites.folders import SuiteFolders
 from agentv.loading.suites.suites import load_suite, relative_name
 from agentv.loading.targets.targets import ParsedTargets, read_targets
 from agentv.registry import Specs, names_model
@@ -58,19 +59,27 @@ class TargetsLoader(Struct):
     secrets: tuple[str, ...] = ()
     """Redacted in the responses of targets; so is the password of the team database, if a variable contains it."""
     loaded: dict[tuple[Path | None, frozenset[tuple[str, str]]], KnownTargets] = field(default_factory=dict)
+    loaded_of: dict[Path, tuple[Path | None, KnownTargets]] = field(default_factory=dict)
+    """The targets file and the targets of each folder, which may have thousands of eval files."""
 
     def load_targets(self, folder: Path, names: Sequence[str | None] = (None,)) -> KnownTargets:
         """Return a folder's targets, with the variables of its nearest `.env`. Raises TargetError, EvalFileError.
 
         No targets file is needed if all `names` of the targets to use are models, written `provider:model`.
         """
+        if folder not in self.loaded_of:
+            self.loaded_of[folder] = self._load(folder)
+        path, known = self.loaded_of[folder]
+        are_models = all(name is not None and names_model(name, self.specs.providers) for name in names)
+        if path is None and self.needs_targets and not are_models:
+            searched = targets_searched(folder, find_repository_root(folder), self.cwd)
+            raise TargetError(f"there is no targets file; {searched}. Write one, or name one with --targets-file")
+        return known
+
+    def _load(self, folder: Path) -> tuple[Path | None, KnownTargets]:
         override = self.cwd / self.options.targets_file if self.options.targets_file else None
         root = find_repository_root(folder)
         path = find_targets_file(folder, root, self.cwd, override)
-        are_models = all(name is not None and names_model(name, self.specs.providers) for name in names)
-        if path is None and self.needs_targets and not are_models:
-            searched = targets_searched(folder, root, self.cwd)
-            raise TargetError(f"there is no targets file; {searched}. Write one, or name one with --targets-file")
         env = load_env(folder, self.env)
         key = path, frozenset(env.items())
         if key not in self.loaded:
@@ -82,7 +91,7 @@ class TargetsLoader(Struct):
             secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")), *sorted(inherited))
             known = KnownTargets({}, env, self.specs, self.options, secrets=secrets, public_env=public, parsed=parsed)
             self.loaded[key] = known.with_targets(parsed.targets)
-        return self.loaded[key]
+        return path, self.loaded[key]
 
 
 def _is_path(value: str) -> bool:
@@ -117,6 +126,7 @@ def load_inputs(
         options=options, specs=specs, cwd=cwd, env=env, needs_targets=needs_targets, secrets=secrets
     )
     variables = parse_variables(options.variables)
+    folders = SuiteFolders(options.allow_paths)
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # suites that share a targets file share its problems
     target_errors: list[TargetError] = []
@@ -129,8 +139,9 @@ def load_inputs(
                 variables=variables,
                 plugins_imported=plugins_imported,
                 evaluators_given=evaluators_given,
-                guideline_patterns=(guideline_patterns or {}).get(_path_of_suite(file)),
+                guideline_patterns=guideline_patterns.get(_path_of_suite(file)) if guideline_patterns else None,
                 content=_content_of_rows(file, options, specs),
+                folders=folders,
             )
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))

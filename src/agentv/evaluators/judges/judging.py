@@ -43,7 +43,7 @@ class Judged(Protocol):
     def quotable_texts(self) -> Iterable[str]:
         """Return the texts that a reply may quote; a JSON object in them is not the judge's verdict."""
 
-    def fenced(self, nonce: str) -> Callable[[str], str | None]:
+    def fenced(self, nonce: str, template: str) -> Callable[[str], str | None]:
         """Return a function from a variable's name to its value; None if the prompt must not use that name.
 
         A value that the system under test wrote is fenced: enclosed in two lines with the nonce.
@@ -288,7 +288,7 @@ def _make_prompts(
     nonce = options.nonce()
     text = options.template
     if not options.is_literal:
-        text = fill(text, judged.fenced(nonce), options.variables)
+        text = fill(text, judged.fenced(nonce, text), options.variables)
     format_lines = (repair_lines(mode.schema, mode.allowed_scores),) if is_repair else ()
     user = "\n\n".join((text + mode.section, *format_lines, reply_line(mode.schema, nonce, mode.allowed_scores)))
     own_opening = "" if options.is_custom else mode.instructions

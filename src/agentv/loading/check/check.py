@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from agentv.loading.check.equal_prompts import EqualPrompts
 from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath, Key
 from agentv.loading.files.dotenv import load_env
@@ -27,13 +28,14 @@ from agentv.loading.files.places import (
 from agentv.loading.files.text import shown
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.models.references import fill, redact_problems
-from agentv.loading.models.settings import read_settings
+from agentv.loading.models.settings import missing_files, read_settings
 from agentv.loading.project import paths_to_read, read_project
-from agentv.loading.suites.evaluators import EvaluatorScope
+from agentv.loading.suites.evaluators import EvaluatorScope, place_naming_file
 from agentv.loading.suites.named_definitions import find_criteria_file, read_named_definitions
 from agentv.loading.suites.settings import setting_path
 from agentv.loading.suites.suites import ParsedSuite, merged_problems, read_suite
 from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
+from agentv.loading.targets.openai_services import service_advice
 from agentv.loading.targets.targets import ParsedTargets, check_target, open_targets, read_targets
 from agentv.registry import Specs, names_model
 from agentv.scoring.gates.gates import parse_gate
@@ -205,7 +207,9 @@ def _check_suite(path: Path, surroundings: Surroundings, notes: list[str]) -> It
     yield from parsed.own_problems
     row_problems = [*parsed.row_problems]
     if parsed.suite is not None:
-        yield from _check_cases(parsed.suite, row_problems)
+        equal_prompts = EqualPrompts()
+        yield from _check_cases(parsed.suite, row_problems, equal_prompts)
+        yield from equal_prompts.problems(parsed)
     if parsed.dialect:
         notes.append(f"{shown(path)}: {parsed.dialect}")
     elif (replaced := _replaced_evaluators(parsed)) is not None:
@@ -251,8 +255,8 @@ def _replaced_evaluators(parsed: ParsedSuite) -> str | None:
     return f"{line}: {subject} evaluators of {'its' if len(places) == 1 else 'their'} own, which {verb}"
 
 
-def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Problem]:
-    """Add a stream's problems to `row_problems`.
+def _check_cases(suite: EvalSuite, row_problems: list[Problem], equal_prompts: EqualPrompts) -> Iterator[Problem]:
+    """Add a stream's problems to `row_problems`, and all cases to `equal_prompts`.
 
     Yield a warning if cases have `{{ names }}` left as text, and for cases and prompts that are skipped or cases that
     are checked only in part.
@@ -268,6 +272,7 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
                 row_problems += case.problems if suite.cases.count is None else ()
                 continue
             unchecked.add(case)
+            equal_prompts.add(case)
             if case.skip is None and not is_filled and (name := _first_variable(case)):
                 others += first is not None
                 first = first or (case, name)
@@ -441,7 +446,7 @@ def _check_inline_judge(reader: Reader, provider: object, specs: Specs) -> None:
         reader.error(("judge",), "the key 'provider' is missing")
     elif provider not in specs.providers:
         known = sorted(spec.name for spec in specs.providers)
-        allowed = f"known: {', '.join(known)}"
+        allowed = service_advice(provider) or f"known: {', '.join(known)}"
         message = f"unknown provider {provider!r}"
         reader.error(("judge", "provider"), message, allowed=allowed, suggestion=nearest(provider, known))
 
@@ -520,6 +525,10 @@ def _fill_and_check(reader: Reader, target: TargetConfig, env: Mapping[str, str]
         filled = fill(reader, at=at, value=raw, env=env, target=target.name, unset_severity="warning")
         if isinstance(filled.value, dict):
             before = len(reader.problems)
-            check_target(reader, at, filled.value, specs.providers, single_references=filled.single_references)
+            checked = check_target(
+                reader, at, filled.value, specs.providers, single_references=filled.single_references
+            )
+            for path in missing_files(checked.settings, target.base_dir):
+                reader.error((*at, *place_naming_file(path, raw)), f"there is no file {path}")
             redact_problems(reader, before, filled)
     yield from reader.problems

@@ -272,7 +272,7 @@ def _settings(
         if typed is None:
             return settings
     for path in missing_files(typed, scope.base_dir):
-        reader.error((*at, *_place_naming_file(path, settings)), f"there is no file {path}")
+        reader.error((*at, *place_naming_file(path, settings)), f"there is no file {path}")
     for name in filter(None, criteria_named_by(typed) or ()):
         _check_criterion(reader, (*at, *_place_naming_criterion(name, settings)), name, scope)
     for (name, *rest), message in wrong_settings(typed, scope.base_dir):
@@ -330,7 +330,7 @@ def _check_files(
         # An evaluator may read a file of a folder that a setting names.
         names = (path, str(Path(path).parent))
         texts = [(place, text) for place, text in texts_in(settings) if _resolved(scope.base_dir, text) in names]
-        place, written = texts[0] if texts else (_place_naming_file(path, settings), path)
+        place, written = texts[0] if texts else (place_naming_file(path, settings), path)
         refusal = guard.refusal(Path(path).resolve(), written)
         reader.error((*at, *place), refusal.message, allowed=refusal.allowed)
     return not outside
@@ -344,7 +344,7 @@ def _resolved(base_dir: str, text: str) -> str | None:
         return None
 
 
-def _place_naming_file(path: str, settings: JsonObject) -> JsonPath:
+def place_naming_file(path: str, settings: JsonObject) -> JsonPath:
     """Return the place in the settings of the shortest text with the name of a file; () if there is none."""
     name = Path(path).name
     texts = [(text, at) for at, text in texts_in(settings) if name in text]

@@ -1,6 +1,7 @@
 """Reading of an eval file as EvalSuite: its top level, the project's settings, and the source of its cases."""
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,17 +12,18 @@ from msgspec.structs import replace
 
 from agentv.loading.files.attached import FileFinder
 from agentv.loading.files.documents import Document, JsonPath, shown_path
-from agentv.loading.files.dotenv import load_env
 from agentv.loading.files.kinds import (
     CASE_KEYS,
     FUNCTION_REFERENCE,
     LINE_SUFFIXES,
+    PARQUET_SUFFIX,
     ROW_SUFFIXES,
+    TABLE_DELIMITERS,
     YAML_SUFFIXES,
     is_span_file,
 )
-from agentv.loading.files.path_guard import FileProblemError, case_files, find_matching, guard_for, is_pattern
-from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
+from agentv.loading.files.path_guard import FileProblemError, case_files, find_matching, is_pattern
+from agentv.loading.files.places import is_folder_path, side_file
 from agentv.loading.files.text import read_bytes, sha256_of, shown
 from agentv.loading.models.eval_files import (
     SINGLE_FORM_KEYS,
@@ -31,7 +33,7 @@ from agentv.loading.models.eval_files import (
     warned_once,
 )
 from agentv.loading.models.reader import Reader, kind_of, open_yaml, raise_errors
-from agentv.loading.project import ProjectConfig, read_project
+from agentv.loading.project import ProjectConfig
 from agentv.loading.suites.case_sources import (
     JoinedCases,
     JsonLinesCases,
@@ -50,7 +52,8 @@ from agentv.loading.suites.cases import (
 )
 from agentv.loading.suites.criteria import named_criteria, read_criteria
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, read_evaluators
-from agentv.loading.suites.named_definitions import find_criteria_file, read_named_definitions
+from agentv.loading.suites.folders import SuiteFolders
+from agentv.loading.suites.named_definitions import read_named_definitions
 from agentv.loading.suites.prompts import read_prompts
 from agentv.loading.suites.settings import check_places, setting_path, suite_settings
 from agentv.loading.suites.variables import (
@@ -273,6 +276,10 @@ class CasesReader(Struct):
     def _rules_of(self, path: Path, rules: RowRules) -> RowRules:
         return replace(rules, scope=self._scope_of(path))
 
+    def read_rows(self, rows: "RowFile") -> None:
+        """Add rows that were not named by the eval file as a source of cases."""
+        self._read_rows(rows, RowRules(self.scope))
+
     def _read_rows(self, rows: "RowFile", rules: RowRules) -> None:
         """Add rows as a source of cases, after checking the first 1,000, or all rows of a JSON or YAML file."""
         from agentv.loading.suites.dataset_cases import check_rows  # noqa: PLC0415 - few suites have datasets
@@ -422,23 +429,28 @@ def load_suite(
     evaluators_given: bool = False,
     guideline_patterns: Sequence[str] | None = None,
     content: bytes | None = None,
+    rows: "RowFile | None" = None,
+    folders: SuiteFolders | None = None,
 ) -> EvalSuite:
-    """Return an eval file as a suite. Raises EvalFileError with all its problems.
+    """Return an eval file, or a table (CSV, TSV, Parquet), as a suite. Raises EvalFileError with all its problems.
 
     The first 1,000 rows of a dataset are checked now, the others when they are read. `variables` override those of
     the file. Without `plugins_imported` no function of a dataset is called, and its cases are unknown. With
     `evaluators_given` the caller supplies the evaluators: cases do not get those of the suite. `guideline_patterns`
-    replace those of the project. `content` replaces the content of the file.
+    replace those of the project. `content` replaces the content of the file, and `rows` its cases. `folders`, made with
+    the same `allow_paths`, are given by callers that load several files.
     """
     read = read_suite(
         Path(path),
         specs,
         content=content,
+        rows=rows,
         plugins_imported=plugins_imported,
         allow_paths=allow_paths,
         variables=variables,
         evaluators_given=evaluators_given,
         guideline_patterns=guideline_patterns,
+        folders=folders,
     )
     warnings = raise_errors(shown(Path(path)), read.problems)
     if read.suite is None:  # only with errors
@@ -456,29 +468,33 @@ def read_suite(
     variables: Mapping[str, str] | None = None,
     evaluators_given: bool = False,
     guideline_patterns: Sequence[str] | None = None,
+    rows: "RowFile | None" = None,
+    folders: SuiteFolders | None = None,
 ) -> ParsedSuite:
     """Return the readable part of an eval file, and all its problems.
 
     Without `plugins_imported` no code of the project runs: an evaluator of an unknown type is only a warning, and
     functions of datasets are not called. `variables` override those of the file. With `evaluators_given` cases do not
-    get the evaluators of the suite. `content`, if given, replaces the content of a YAML file. Files that the eval file
-    names may also lie in the folders `allow_paths`. `guideline_patterns` replace those of the project.
+    get the evaluators of the suite. `content`, if given, replaces the content of a YAML file, and `rows` its cases.
+    A table is read as an eval file that names it. Files that the eval file names may also lie in the folders
+    `allow_paths`. `guideline_patterns` replace those of the project. `folders` are
+    those of `load_suite`.
     """
+    if content is None and path.suffix.lower() in (*TABLE_DELIMITERS, PARQUET_SUFFIX):
+        content = json.dumps({"evalcases": {"file": path.name}}).encode()
     try:
         importers = importers_of(specs)
         importers.check_readable(path)
         are_lines = path.suffix == ".jsonl" and content is None
         data = b"" if are_lines else read_bytes(path) if content is None else content
-        base = path.resolve().parent
-        guard = guard_for(base, cwd=Path.cwd(), allow_paths=allow_paths)
-        reader, importer = open_suite(path, data, specs, env=load_env(base, os.environ), root=guard.root)
+        folder = (folders or SuiteFolders(allow_paths)).folder_of(path)
+        base, root, guard, project = folder.path, folder.repository_root, folder.guard, folder.project
+        reader, importer = open_suite(path, data, specs, env=folder.env, root=guard.root)
     except EvalFileError as error:
         return ParsedSuite(None, error.problems)
-    root = find_repository_root(base)
-    project, problems = read_project(base, root)
     unknown_type: Severity = "warning" if project.plugins and not plugins_imported else "error"
     scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown_type, plugins=project.plugins)
-    named, criteria_problems = read_named_definitions(find_criteria_file(base, root), scope)
+    named, criteria_problems = read_named_definitions(folder.criteria_file, scope)
     patterns = project.guideline_patterns if guideline_patterns is None else tuple(guideline_patterns)
     finder = FileFinder(base_dir=base, repository_root=root, cwd=Path.cwd(), guard=guard, guideline_patterns=patterns)
     scope = replace(scope, profiles=named.evaluators, criteria=named_criteria(named.criteria, named.sets))
@@ -488,7 +504,9 @@ def read_suite(
     parts = case_scope.parts or SuiteParts(EvalSuite(path="", cases=ListedCases(())))
     cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)
     variable_names = tuple(used_variables(reader)) if own_variables is not None else ()
-    if are_lines:
+    if rows is not None:
+        cases.read_rows(rows)
+    elif are_lines:
         cases.read_json_lines(path)
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
@@ -497,7 +515,7 @@ def read_suite(
     suite, order_problems = _in_order(suite, cases)
     if suite is not None:
         _check_cluster(reader, suite)
-    found = (*reader.all_problems(), *cases.problems, *problems, *criteria_problems, *order_problems)
+    found = (*reader.all_problems(), *cases.problems, *folder.problems, *criteria_problems, *order_problems)
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
     if has_errors and (other := importers.find_other_program(path)) is not None:
         return ParsedSuite(None, (other,))

@@ -19,6 +19,7 @@ from agentv.loading.models.reader import Reader, in_order, open_yaml, raise_erro
 from agentv.loading.models.references import ReferenceReader, fill, holds_reference, read_converting, redact_problems
 from agentv.loading.models.settings import settings_type
 from agentv.loading.models.targets_files import TargetModel, TargetsFileModel, UseTargetModel
+from agentv.loading.targets.openai_services import service_advice
 from agentv.loading.translation.importers import importers_of
 from agentv.loading.translation.translation import Translation
 from agentv.registry import ProviderSpec, Registry, Specs, names_model
@@ -78,6 +79,10 @@ def check_target(
     settings = None
     if spec is not None:
         settings = _check_settings(reader, at=at, raw=raw, spec=spec, single_references=single_references)
+    advice = getattr(settings, "system_prompt_advice", None)
+    if isinstance(model, TargetModel) and model.system_prompt and advice is not None:
+        reader.error((*at, "system_prompt"), "is not used by this target", allowed=advice)
+        model = None
     return CheckedTarget(model if isinstance(model, TargetModel) else None, spec, settings)
 
 
@@ -109,8 +114,8 @@ def _find_provider(
     message = f"unknown provider {name!r}"
     if severity == "warning":
         message += ", unless a plug-in of .agentv.yaml provides it"
-    known = f"known: {', '.join(registry.canonical_names())}"
-    reader.error(at, message, allowed=known, suggestion=nearest(name, registry.names()), severity=severity)
+    allowed = service_advice(name) or f"known: {', '.join(registry.canonical_names())}"
+    reader.error(at, message, allowed=allowed, suggestion=nearest(name, registry.names()), severity=severity)
     return None
 
 

@@ -5,6 +5,7 @@ import inspect
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias, cast
 
 from msgspec import Meta, Struct
@@ -36,6 +37,20 @@ class PythonSettings(Struct, frozen=True):
             )
         ),
     ]
+    takes_system_prompt: Annotated[
+        bool,
+        Meta(
+            description=(
+                "The function reads `request.system_prompt`: system prompts of cases and `prompts` are there and not "
+                "in `request.question`."
+            )
+        ),
+    ] = False
+
+    def code_files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the file of the function, if its path is given; it must exist."""
+        file = self.callable.rpartition(":")[0] if isinstance(self.callable, str) else ""
+        return (str(Path(base_dir, file).resolve()),) if file.endswith(".py") else ()
 
 
 class PythonProvider:

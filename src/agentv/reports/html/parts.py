@@ -1,11 +1,15 @@
 """Results of the HTML report, which expand."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from agentv.reports.html.file_changes import changed_files
 from agentv.reports.run.figures import usage_text
+from agentv.reports.run.file_changes import FileChanges
 from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
+from agentv.reports.run.transcript import shown_output, tool_of
 from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
 from agentv.reports.text.long_texts import shortened
@@ -13,6 +17,7 @@ from agentv.reports.text.markup import Child, Html, element, join
 from agentv.reports.text.signs import UNICODE
 from agentv.scoring.results.aggregation import TURN, row_state
 from agentv.scoring.results.turns import turn_name
+from agentv.scoring.tools.tool_calls import calls_of, results_of
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, TraceEvent
@@ -47,7 +52,7 @@ def row_element(
     return element(
         "details",
         line,
-        element("div", *([_omitted_note(detail, run_id)] if is_brief else _parts(detail)), class_="inside"),
+        element("div", *([_omitted_note(detail, run_id)] if is_brief else _parts(detail, run_id)), class_="inside"),
         class_=f"row {state}",
         id=f"row-{number}",
         data_state=state,
@@ -63,7 +68,7 @@ def _omitted_note(detail: RowDetail, run_id: str) -> Html:
     return element("p", "Details omitted to limit the size of the page: ", command, class_="notice")
 
 
-def _parts(detail: RowDetail) -> Iterator[Html | None]:
+def _parts(detail: RowDetail, run_id: str) -> Iterator[Html | None]:
     result, case = detail.result, detail.case
     turns = () if detail.answer is None else detail.answer.messages_by_turn
     yield _error(result)
@@ -85,7 +90,9 @@ def _parts(detail: RowDetail) -> Iterator[Html | None]:
         yield _turn(each, messages_by_name.get(each.name, ())) if each.type == TURN else _evaluator(each)
     yield _labels(detail)
     yield None if turns else _transcript(detail)
-    yield _facts(detail)
+    changes = FileChanges.of(detail.answer)
+    yield changed_files(changes, f"agentv show {shlex.quote(run_id)} {shlex.quote(result.eval_id)} -v")
+    yield _facts(detail, changes)
 
 
 def _text_section(title: str, text: str) -> Html | None:
@@ -182,7 +189,8 @@ def _transcript(detail: RowDetail) -> Html | None:
 
 def _steps(title: str, messages: Sequence[Message], trace: Sequence[TraceEvent] = ()) -> Html | None:
     """Return messages and their calls as a list, or else a trace; None if there are none."""
-    steps = [step for message in messages for step in _message(message)] or list(map(_event, trace))
+    tools: dict[str, str] = {}
+    steps = [step for message in messages for step in _message(message, tools)] or list(map(_event, trace))
     if not steps:
         return None
     shown = list(_limited(steps))
@@ -202,11 +210,15 @@ def _limited(parts: Sequence[Html]) -> Iterator[Html]:
         yield part
 
 
-def _message(message: Message) -> Iterator[Html]:
-    text = content_text(message.content)
-    if text or not message.tool_calls:
+def _message(message: Message, tools: dict[str, str]) -> Iterator[Html]:
+    """Yield the text of a message, its calls and its results; `tools` collects the tools of calls by their ids."""
+    calls, results = calls_of(message), tuple(results_of(message))
+    text = "" if message.role == "tool" and results else content_text(message.content)
+    if text or not (calls or results):
         yield element("li", element("b", message.role), _block(text))
-    yield from (_call(call.tool, call.input, call.output) for call in message.tool_calls)
+    tools.update({call.id: call.tool for call in calls if call.id is not None})
+    yield from (_call(call.tool, call.input, call.output) for call in calls)
+    yield from (_call(f"{tool_of(each, tools)} ->", None, shown_output(each.output)) for each in results)
 
 
 def _event(event: TraceEvent) -> Html:
@@ -236,7 +248,7 @@ def _value(value: JsonValue) -> str:
     return value if isinstance(value, str) else pretty_json(value)
 
 
-def _facts(detail: RowDetail) -> Html:
+def _facts(detail: RowDetail, changes: FileChanges | None) -> Html:
     result = detail.result
     tokens = usage_text(result.target_usage).removeprefix("-")
     estimated = " (estimated)" if result.is_target_estimated else ""
@@ -249,6 +261,7 @@ def _facts(detail: RowDetail) -> Html:
         "tags": ", ".join(result.tags),
         "metadata": pretty_json(result.metadata) if result.metadata else "",
         "calls" if detail.answer and detail.answer.turns else "attempts": _attempts(detail),
+        "workspace": (changes.folder if changes is not None else None) or "",
         "logs": ", ".join(detail.answer.log_paths) if detail.answer else "",
     }
     known = [element("div", element("dt", name), element("dd", value)) for name, value in facts.items() if value]

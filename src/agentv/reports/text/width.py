@@ -94,6 +94,11 @@ def wrap_lines(text: str, width: int | None) -> list[str]:
     return lines
 
 
+def fold(line: str, width: int) -> list[str]:
+    """Return the pieces of a line of text, each of at most `width` cells, with all blanks."""
+    return [line] if display_width(line) <= width else _split_word(line, max(width, 2))
+
+
 def _split_word(word: str, width: int) -> list[str]:
     """Return the pieces of a word that is longer than a line."""
     pieces = [""]

@@ -22,9 +22,12 @@ from agentv.scoring.comparison.sides import (
 from agentv.scoring.gates.gates import ScoreChange
 from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import SIGNIFICANCE
+from agentv.types.results import CaseName
 from agentv.types.summaries import BaselineSummary
 from agentv.types.views import one_line, table_html
 
+_MAX_SHOWN = 10
+"""The number of regressed cases, and of improved ones, in the text of a comparison."""
 THRESHOLD = 0.1
 """The smallest change of a case's score, in either direction, that counts as a win or a loss."""
 
@@ -129,17 +132,27 @@ class Comparison(Struct, frozen=True):
         return math.fsum(case.difference for case in self.cases) / max(1, len(self.cases))
 
     def __str__(self) -> str:
-        """Return the finding, and a line for each measure."""
-        return "\n".join((self._heading(), *(f"  {'  '.join(filter(None, row))}" for row in self._rows())))
+        """Return the finding, a line for each measure, and a line for each of the first cases that changed."""
+        rows = (*self._rows(), *self._changed_rows())
+        return "\n".join((self._heading(), *(f"  {'  '.join(filter(None, row))}" for row in rows)))
+
+    def __repr__(self) -> str:
+        """Return `str(self)`: the fields are those of all cases."""
+        return str(self)
 
     def _repr_html_(self) -> str:
-        """Return the content of `str(self)` as an HTML table, for notebooks."""
-        return table_html(self._heading(), ("measure", "before", "after", "difference", "95 % CI", "p"), self._rows())
+        """Return the content of `str(self)` as HTML tables, for notebooks."""
+        measures = table_html(
+            self._heading(), ("measure", "before", "after", "difference", "95 % CI", "p"), self._rows()
+        )
+        changed = self._changed_rows()
+        return measures + (table_html("", ("change", "case", "score"), changed) if changed else "")
 
     def _heading(self) -> str:
-        kind = "" if self.is_paired else ", unpaired"
         cases = 0 if self.score is None else self.score.cases
-        return one_line(f"{self.after.label} compared with {self.before.label}: {self.finding} ({cases} cases{kind})")
+        return one_line(
+            f"{self.after.label} compared with {self.before.label} over {cases:,} cases: {finding_text(self)}"
+        )
 
     def _rows(self) -> list[tuple[str, ...]]:
         measures = (self.score, self.passed, *self.evaluators, *self.spending)
@@ -156,6 +169,30 @@ class Comparison(Struct, frozen=True):
             if each is not None
         ]
 
+    def _changed_rows(self) -> list[tuple[str, ...]]:
+        """Return change, name and scores of the first cases that regressed and improved."""
+        rows: list[tuple[str, ...]] = []
+        changes: tuple[Change, ...] = ("regressed", "improved")
+        for change in changes:
+            cases = self.changed(change)
+            rows += [
+                (change, self._name_of(each.pair.after), f"{each.before:.2f} -> {each.after:.2f}")
+                for each in cases[:_MAX_SHOWN]
+            ]
+            if len(cases) > _MAX_SHOWN:
+                rows.append((change, f"and {len(cases) - _MAX_SHOWN:,} more", ""))
+        return rows
+
+    def _name_of(self, name: CaseName) -> str:
+        """Return the id of a case, with suite, target and prompt where there are several."""
+        parts = (
+            (name.suite, len(self.after.suites) > 1),
+            (name.eval_id, True),
+            (name.target, len(self.after.targets) > 1),
+            (name.prompt or "", len(self.after.prompts) > 1),
+        )
+        return one_line(" · ".join(part for part, is_shown in parts if is_shown and part))
+
     def outcomes(self, outcome: Outcome) -> int:
         """Return the number of pairs with this outcome."""
         return sum(case.outcome == outcome for case in self.cases)
@@ -169,6 +206,18 @@ class Comparison(Struct, frozen=True):
         """Return the number of cases that improved or regressed with any target and prompt, of one suite if named."""
         changed = (case.pair.after for case in self.cases if case.change == change)
         return len({name[:2] for name in changed if suite in (None, name.suite)})
+
+    def fell(self) -> tuple[CaseDifference, ...]:
+        """Return the pairs that regressed, then the others whose score fell, the largest difference first in both."""
+        return self._moved("regressed", -1)
+
+    def rose(self) -> tuple[CaseDifference, ...]:
+        """Return the pairs that improved, then the others whose score rose, the largest difference first in both."""
+        return self._moved("improved", 1)
+
+    def _moved(self, change: Change, sign: int) -> tuple[CaseDifference, ...]:
+        small = [case for case in self.cases if case.change == "same" and sign * case.difference > _ROUNDING]
+        return (*self.changed(change), *sorted(small, key=lambda case: -sign * case.difference))
 
     def changed(self, change: Change) -> tuple[CaseDifference, ...]:
         """Return the pairs that improved or regressed, the largest difference first."""
@@ -328,7 +377,7 @@ def finding_text(comparison: Comparison) -> str:
 
 
 def _score_text(score: MeasureDifference | None) -> str:
-    return _found(score) if score is None else f"{_changes_text(score)}: {_found(score)}"
+    return _found(score) if score is None else f"{changes_text(score.lower, score.higher)}: {_found(score)}"
 
 
 def _found(score: MeasureDifference | None) -> str:
@@ -336,13 +385,12 @@ def _found(score: MeasureDifference | None) -> str:
     return f"{finding} (n needed: {_needed(score)})" if finding == "no significant difference" else finding
 
 
-def _changes_text(score: MeasureDifference) -> str:
-    """Return how many cases fell and rose, the larger number first."""
-    changes = [(score.lower, "fell"), (score.higher, "rose")]
-    (more, first), (fewer, second) = sorted(changes, key=lambda each: -each[0])
+def changes_text(fell: int, rose: int, noun: str = "case") -> str:
+    """Return how many cases fell and rose, the larger number first: "16 cases fell, none rose"."""
+    (more, first), (fewer, second) = sorted(((fell, "fell"), (rose, "rose")), key=lambda each: -each[0])
     if not more:
-        return "no case changed"
-    return f"{more:,} {'case' if more == 1 else 'cases'} {first}, {fewer or 'none'} {second}"
+        return f"no {noun} changed"
+    return f"{more:,} {noun if more == 1 else f'{noun}s'} {first}, {f'{fewer:,}' if fewer else 'none'} {second}"
 
 
 def _needed(score: MeasureDifference | None) -> str:

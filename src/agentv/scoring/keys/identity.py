@@ -10,8 +10,9 @@ import sys
 import unicodedata
 from array import array
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b, sha256
 from typing import Literal, cast
 
@@ -297,6 +298,7 @@ _HAS_LONG_HASH = sys.hash_info.width == _DIGEST_BITS
 # Python's own hash is valid for this process only, which is also the lifetime of a set.
 _process_digest: Callable[[str], int] = hash if _HAS_LONG_HASH else digest_64
 _PROCESS_TYPECODE = "q" if _HAS_LONG_HASH else "Q"
+_NO_DIGESTS = array(_PROCESS_TYPECODE)
 
 
 class DigestSet:
@@ -306,7 +308,8 @@ class DigestSet:
     """
 
     def __init__(self) -> None:
-        self._buckets = [array(_PROCESS_TYPECODE) for _ in range(_BUCKETS)]
+        # Made when they are needed: most sets are small.
+        self._buckets: defaultdict[int, array[int]] = defaultdict(partial(array, _PROCESS_TYPECODE))
 
     def add(self, key: str) -> bool:
         """Add `key`; return False if it was there already."""
@@ -321,12 +324,12 @@ class DigestSet:
     def __contains__(self, key: str) -> bool:
         """Return True if `key` was added."""
         digest = _process_digest(key)
-        bucket = self._buckets[digest % _BUCKETS]
+        bucket = self._buckets.get(digest % _BUCKETS, _NO_DIGESTS)
         return _has_digest_at(bucket, bisect_left(bucket, digest), digest)
 
     def __len__(self) -> int:
         """Return the number of keys."""
-        return sum(map(len, self._buckets))
+        return sum(map(len, self._buckets.values()))
 
 
 class DigestMap:
