@@ -204,7 +204,7 @@ def compare(
         better = evaluate(cases, task=new_agent, evaluators=evaluators)
         comparison = compare(evaluate(cases, task=old_agent, evaluators=evaluators), better)
         assert comparison.finding in ("better", "worse", "no significant difference")
-        regressed = [case.pair.after.eval_id for case in comparison.changed("regressed")]
+        fell = [case.pair.after.eval_id for case in comparison.fell()]
     """
     from agentv.engine.stored.comparison import compare_given  # noqa: PLC0415 - most processes compare nothing
 

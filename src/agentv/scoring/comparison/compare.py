@@ -90,8 +90,8 @@ class Comparison(Struct, frozen=True):
         return math.fsum(case.difference for case in self.cases) / max(1, len(self.cases))
 
     def __str__(self) -> str:
-        """Return the finding, a line for each measure, and a line for each of the first cases that changed."""
-        rows = (*self._rows(), *self._changed_rows())
+        """Return the finding, the first cases whose score fell or rose, and a line for each measure."""
+        rows = (*self._moved_rows(), *self._rows())
         return "\n".join((self._heading(), *(f"  {'  '.join(filter(None, row))}" for row in rows)))
 
     def __repr__(self) -> str:
@@ -100,11 +100,10 @@ class Comparison(Struct, frozen=True):
 
     def _repr_html_(self) -> str:
         """Return the content of `str(self)` as HTML tables, for notebooks."""
-        measures = table_html(
-            self._heading(), ("measure", "before", "after", "difference", "95 % CI", "p"), self._rows()
-        )
-        changed = self._changed_rows()
-        return measures + (table_html("", ("change", "case", "score"), changed) if changed else "")
+        moved = self._moved_rows()
+        cases = table_html("", ("", "case", "score"), moved) if moved else ""
+        measures = ("measure", "before", "after", "difference", "95 % CI", "p")
+        return table_html(self._heading(), measures, self._rows()) + cases
 
     def _heading(self) -> str:
         cases = 0 if self.score is None else self.score.cases
@@ -127,18 +126,16 @@ class Comparison(Struct, frozen=True):
             if each is not None
         ]
 
-    def _changed_rows(self) -> list[tuple[str, ...]]:
-        """Return change, name and scores of the first cases that regressed and improved."""
+    def _moved_rows(self) -> list[tuple[str, ...]]:
+        """Return `fell` or `rose`, name and scores of the first cases whose score fell, then of those that rose."""
         rows: list[tuple[str, ...]] = []
-        changes: tuple[Change, ...] = ("regressed", "improved")
-        for change in changes:
-            cases = self.changed(change)
+        for word, cases in (("fell", self.fell()), ("rose", self.rose())):
             rows += [
-                (change, self._name_of(each.pair.after), f"{each.before:.2f} -> {each.after:.2f}")
+                (word, self._name_of(each.pair.after), f"{each.before:.2f} -> {each.after:.2f}")
                 for each in cases[:_MAX_SHOWN]
             ]
             if len(cases) > _MAX_SHOWN:
-                rows.append((change, f"and {len(cases) - _MAX_SHOWN:,} more", ""))
+                rows.append((word, f"and {len(cases) - _MAX_SHOWN:,} more", ""))
         return rows
 
     def _name_of(self, name: CaseName) -> str:
