@@ -69,6 +69,21 @@ def test_without_a_run_the_latest_is_compared_with_the_one_before_it_of_its_file
     assert "one is enough with --baseline" in project.call("compare", "r1")[1]
 
 
+def test_of_a_case_with_trials_the_answers_that_differ_most_are_shown(project: Project, keep: Keep) -> None:
+    def trials(run: str, *values: float) -> list[CaseResult]:
+        rows = [make_row("case", score=value, trial=trial) for trial, value in enumerate(values)]
+        return [replace(row, candidate_answer=f"{run} {row.score:g}") for row in rows]
+
+    keep("r1", trials("first", 0.5, 0.0, 1.0))
+    keep("r2", trials("then", 0.5, 0.0, 0.25))
+    shown = {pair: project.call("compare", *pair.split())[1].splitlines() for pair in ("r1 r2", "r2 r1")}
+    answers = {
+        pair: [line.partition("│ ")[2] for line in lines if line.startswith(("  before ", "  after "))]
+        for pair, lines in shown.items()
+    }
+    assert answers == {"r1 r2": ["first 1", "then 0"], "r2 r1": ["then 0", "first 1"]}
+
+
 def test_all_that_two_runs_differ_in(project: Project, keep: Keep) -> None:
     target = {"name": "t", "provider": "openai", "settings": {"model": "small"}}
     before = {"targets": [target], "suites": [{"path": "evals/s.yaml", "sha256": "a" * 64}]}
