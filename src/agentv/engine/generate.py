@@ -508,4 +508,6 @@ def new_suite(cases: Sequence[JsonObject], *, data: str, schema: str | None) -> 
     head = f"# yaml-language-server: $schema={schema}\n" if schema else ""
     items = "".join(yaml_item(case) for case in cases)
     lines = "".join(f"  {line}\n" if line else "\n" for line in items.removesuffix("\n").split("\n"))
-    return f"{head}description: {yaml_line(f'Cases generated from {data}')}\nevalcases:\n{lines}"
+    description = yaml_line(f"Cases generated from {data}")
+    # Without `dialect`, a file with `input` and rubrics may also be one of AgentV 2.
+    return f"{head}dialect: agentv\ndescription: {description}\nevalcases:\n{lines}"

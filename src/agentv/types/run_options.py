@@ -71,6 +71,16 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             metavar="FILE",
         ),
     ] = None
+    row_evaluators: Annotated[
+        tuple[str, ...],
+        _option(
+            "select",
+            "Evaluator of a file of rows (.csv, .jsonl, …), e.g. contains='{{ answer }}', is_json; repeatable.",
+            "--evaluator",
+            metavar="TYPE[=VALUE]",
+        ),
+    ] = ()
+    """For eval files there is none: they name their evaluators."""
     case_globs: Annotated[
         tuple[str, ...],
         _option(
@@ -238,11 +248,19 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         }
 
 
+KEYWORD_ALIASES: Mapping[str, str] = {"max_concurrency": "workers"}
+"""Other names of keywords, as pydantic-evals and others have them."""
+
+
 class RunKeywords(TypedDict, total=False):
-    """The fields of RunOptions as keywords, for type checkers; a list may also be given as one string."""
+    """The fields of RunOptions and their other names as keywords, for type checkers.
+
+    A list may also be given as one string.
+    """
 
     targets: str | Sequence[str]
     targets_file: str | None
+    row_evaluators: str | Sequence[str]
     case_globs: str | Sequence[str]
     tags: str | Sequence[str]
     expression: str | None
@@ -256,6 +274,7 @@ class RunKeywords(TypedDict, total=False):
     shared_path: str | None
     trials: int | None
     workers: int | None
+    max_concurrency: int | None
     timeout_s: float | None
     max_retries: int | None
     max_errors: int
@@ -312,9 +331,11 @@ def make_options(given: Mapping[str, Any], defaults: Mapping[str, Any] | None = 
     """
     known = RunOptions.__struct_fields__
     for name in given:
-        if name not in known:
+        if name not in known and name not in KEYWORD_ALIASES:
             raise UnknownNameError("option", name, known=known)
-    values = {**(defaults or {}), **given}
+        if KEYWORD_ALIASES.get(name) in given:
+            raise ConfigError(f"{name} and {KEYWORD_ALIASES[name]} mean the same; give one")
+    values = {**(defaults or {}), **{KEYWORD_ALIASES.get(name, name): value for name, value in given.items()}}
     variables = values.get("variables")
     if isinstance(variables, Mapping):
         values["variables"] = tuple(f"{name}={value}" for name, value in variables.items())

@@ -23,8 +23,9 @@ from agentv.reports.compare.compared import (
 from agentv.reports.compare.document import comparison_document
 from agentv.reports.compare.words import unfinished_text
 from agentv.reports.text.printable import one_line
+from agentv.scoring.comparison.case_differences import CaseDifference
+from agentv.scoring.comparison.case_numbers import CaseNumbers
 from agentv.scoring.comparison.compare import (
-    CaseDifference,
     Comparison,
     are_matched,
     compare_sides,
@@ -210,7 +211,7 @@ def _load_runs(
     source: ProjectRuns | StoreRuns, references: Sequence[str], options: CompareOptions
 ) -> list[FoundScores]:
     """Return the runs; the others are compared with the first. Raises ConfigError for too few or too many."""
-    chosen = list(references)
+    chosen, numbers = list(references), CaseNumbers()
     if options.baseline is not None:
         chosen = [options.baseline, *(chosen or ["latest"])]
     if options.row_filters is not None:
@@ -218,7 +219,7 @@ def _load_runs(
         if len(chosen) > _TWO_RUNS:
             raise ConfigError(f"--targets and --prompts take one RUN (default: latest) or two, not {len(chosen)}")
         return [
-            find_scores(source.home, source.compared(reference), rows, by=options.by)
+            find_scores(source.home, source.compared(reference), rows, by=options.by, numbers=numbers)
             for reference, rows in zip((chosen[0], chosen[-1]), options.row_filters, strict=True)
         ]
     chosen = chosen or ["latest~1", "latest"]
@@ -230,7 +231,7 @@ def _load_runs(
     if len(chosen) > _TWO_RUNS and (options.format == "agentv-ts" or options.by is not None):
         option = "--by" if options.by is not None else "--format agentv-ts"
         raise ConfigError(f"{option} compares exactly two runs")
-    return [find_scores(source.home, source.compared(reference), by=options.by) for reference in chosen]
+    return [find_scores(source.home, source.compared(each), by=options.by, numbers=numbers) for each in chosen]
 
 
 def _warn_of_edits(runs: Sequence[FoundScores]) -> None:

@@ -24,7 +24,14 @@ from agentv.cli.synonyms import our_option
 from agentv.cli.terminal import own_stdout
 from agentv.engine.planning.provenance import GitState, begin_git_state
 from agentv.engine.running.early_import import import_in_background
-from agentv.loading.files.places import find_eval_files, find_home, find_repository_root, skipped_lines
+from agentv.loading.files.kinds import ROW_SUFFIXES
+from agentv.loading.files.places import (
+    find_eval_files,
+    find_home,
+    find_repository_root,
+    relative_to_cwd,
+    skipped_lines,
+)
 from agentv.types.errors import ConfigError
 from agentv.types.run_options import RunOptions, make_options, run_options
 
@@ -73,6 +80,7 @@ def run_paths(
         cwd = Path.cwd()
         paths = _paths_to_run(paths, cwd)
         files = find_eval_files(paths, cwd=cwd)
+        _check_judged(files, options, cwd)
         with ExitStack() as background:
             git = _begin_slow_work(files[0], options, cwd, background) if dry_run is None and files else None
 
@@ -117,6 +125,15 @@ def run_paths(
             lambda clock: (make_store(plan, clock=clock, store_url=store_url), None),
             quota=open_quota(chosen_quota, plan),
         )
+
+
+def _check_judged(files: Sequence[Path], options: RunOptions, cwd: Path) -> None:
+    """Raise ConfigError for a table without `--evaluator`. Lines of JSON may be cases, with evaluators of their own."""
+    tables = [file for file in files if file.suffix.lower() in ROW_SUFFIXES and file.suffix != ".jsonl"]
+    if tables and not options.row_evaluators:
+        from agentv.loading.suites.short_evaluators import advice_on_rows
+
+        raise ConfigError(advice_on_rows(tables[0], relative_to_cwd(tables[0], cwd)))
 
 
 def _begin_slow_work(file: Path, options: RunOptions, cwd: Path, background: ExitStack) -> Callable[[], GitState]:

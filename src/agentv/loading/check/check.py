@@ -144,7 +144,7 @@ class Surroundings(Struct, frozen=True):
 
 
 def _check_file(path: Path, surroundings: Surroundings, notes: list[str]) -> Iterator[Problem]:
-    kind = kind_of_file(path) if path.suffix in YAML_SUFFIXES else "eval"
+    kind = kind_of_file(path) if path.suffix in (*YAML_SUFFIXES, ".json") else "eval"
     if kind == "config":
         yield from _check_project_config(path, surroundings)
     elif kind == "targets":

@@ -1,5 +1,6 @@
 """Reading of evaluator entries as EvaluatorConfig: common keys, settings of the type, members of composites."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -11,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.loading.files.documents import JsonPath
+from agentv.loading.files.kinds import start_of
 from agentv.loading.files.path_guard import PathGuard
 from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.eval_files import SINGLE_FORM_KEYS, EvaluatorModel, SingleFormModel
@@ -130,6 +132,8 @@ class EvaluatorScope(Struct, frozen=True):
     """None allows any name."""
     unknown_type: Severity = "error"
     """The severity of an unknown type: "warning" if declared plug-ins, which may define it, were not imported."""
+    plugins: tuple[str, ...] = ()
+    """The plug-ins of the project."""
     lists: SharedLists = field(default_factory=SharedLists)
     variables: JsonObject | None = None
     """The variables of the case whose evaluators are read; None in a file without variables."""
@@ -372,11 +376,20 @@ def _report_unknown_type(reader: Reader, at: JsonPath, name: str, scope: Evaluat
     if name in scope.profiles:
         allowed = f"it is an evaluator defined in .agentv/criteria.yaml; use it in a list: `evaluators: [{name}]`"
         near = None
+    elif scope.unknown_type == "warning" and _is_named_in(scope.plugins, name):
+        return  # the plug-in, which is not imported here, most likely defines it
     elif scope.unknown_type == "warning":
         # It is most likely defined by a plug-in, so a list of the built-in types would not help.
         message += ", unless a plug-in of .agentv.yaml provides it"
         allowed = "`agentv plugins --import` lists the known types"
+        near = nearest(name, scope.registry.canonical_names())
     reader.error(at, message, allowed=allowed, suggestion=near, severity=scope.unknown_type)
+
+
+def _is_named_in(plugins: Sequence[str], name: str) -> bool:
+    """Return True if the source of a plug-in of the project has the name of an evaluator type."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    return any(word.search(start_of(Path(plugin))) for plugin in plugins if plugin.endswith(".py"))
 
 
 def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:

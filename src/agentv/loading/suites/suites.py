@@ -485,19 +485,20 @@ def read_suite(
     try:
         importers = importers_of(specs)
         importers.check_readable(path)
-        data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
+        are_lines = path.suffix == ".jsonl" and content is None and rows is None
+        data = b"" if are_lines else read_bytes(path) if content is None else content
         folder = (folders or SuiteFolders(allow_paths)).folder_of(path)
         base, root, guard, project = folder.path, folder.repository_root, folder.guard, folder.project
         reader, importer = open_suite(path, data, specs, env=folder.env, root=guard.root)
     except EvalFileError as error:
         return ParsedSuite(None, error.problems)
     unknown_type: Severity = "warning" if project.plugins and not plugins_imported else "error"
-    scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown_type)
+    scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown_type, plugins=project.plugins)
     named, criteria_problems = read_named_definitions(folder.criteria_file, scope)
     patterns = project.guideline_patterns if guideline_patterns is None else tuple(guideline_patterns)
     finder = FileFinder(base_dir=base, repository_root=root, cwd=Path.cwd(), guard=guard, guideline_patterns=patterns)
     scope = replace(scope, profiles=named.evaluators, criteria=named_criteria(named.criteria, named.sets))
-    own_variables = read_variables(reader, is_stream=path.suffix == ".jsonl", given=variables or {})
+    own_variables = read_variables(reader, is_stream=are_lines, given=variables or {})
     case_scope = CaseScope(scope, finder, relative_name(path, root), importer, variables=own_variables)
     case_scope = _with_suite_parts(reader, case_scope, evaluators_given=evaluators_given)
     parts = case_scope.parts or SuiteParts(EvalSuite(path="", cases=ListedCases(())))
@@ -505,7 +506,7 @@ def read_suite(
     variable_names = tuple(used_variables(reader)) if own_variables is not None else ()
     if rows is not None:
         cases.read_rows(rows)
-    elif path.suffix == ".jsonl":
+    elif are_lines:
         cases.read_json_lines(path)
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
@@ -519,7 +520,7 @@ def read_suite(
     if has_errors and (other := importers.find_other_program(path)) is not None:
         return ParsedSuite(None, (other,))
     if suite is not None:
-        sha256 = sha256_of(path) if path.suffix == ".jsonl" and not has_errors else hashlib.sha256(data).hexdigest()
+        sha256 = sha256_of(path) if are_lines and not has_errors else hashlib.sha256(data).hexdigest()
         suite = replace(suite, inline_targets=inline_targets, files=_files_beside(path, cases, case_scope, importer))
         suite = _with_project(_with_origin(suite, case_scope, importer, variable_names), sha256, finder, project)
     return ParsedSuite(
@@ -624,7 +625,7 @@ def _criteria_names(criteria: Sequence[EvaluationCriteria], template: Template |
 
 def _open_top_level(path: Path, data: bytes) -> Reader:
     """Return a reader of the suite's top level. A JSON Lines file has its top-level keys in its side file, if any."""
-    if path.suffix != ".jsonl":
+    if path.suffix != ".jsonl" or data:
         return open_yaml(path, data)
     side = side_file(path)
     if side is None:

@@ -1,6 +1,6 @@
 """The cases of a comparison whose score fell or rose: each with its question, both answers and the reasons."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias
 
 from agentv.reports.compare.compared import ExplainedComparison, Explanation, Told
@@ -8,7 +8,8 @@ from agentv.reports.compare.words import case_label, has_pairs, pair_members, re
 from agentv.reports.document.blocks import Item, Items, Phrase, Quote, Section
 from agentv.reports.text.amounts import difference_text, score_text
 from agentv.reports.text.long_texts import shortened
-from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison
+from agentv.scoring.comparison.case_differences import CaseDifference, CaseDifferences, Change
+from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.sides import PASSED
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
@@ -44,13 +45,13 @@ def changed_sections(
             yield Section(_title(direction, cases, explained.comparison), (Items(tuple(items), more),))
 
 
-def _cases(comparison: Comparison, direction: Direction) -> tuple[CaseDifference, ...]:
+def _cases(comparison: Comparison, direction: Direction) -> CaseDifferences:
     return comparison.fell() if direction == "fell" else comparison.rose()
 
 
-def _title(direction: Direction, cases: Sequence[CaseDifference], comparison: Comparison) -> str:
+def _title(direction: Direction, cases: CaseDifferences, comparison: Comparison) -> str:
     """Return the title of a list, such as `fell: 13, 3 of them by less than 0.1`."""
-    small = sum(case.change == "same" for case in cases)
+    small = cases.changes().count("same")
     title = f"{direction}: {len(cases):,}"
     if has_pairs(comparison):
         title += f" pairs of {pair_members(comparison)}"
