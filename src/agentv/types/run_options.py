@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import Meta, Struct, structs
 
-from agentv.types.bounds import Count, CountFromZero, FiniteDollars, Name, Seconds, ValueType, value_type
+from agentv.types.bounds import Count, CountFromZero, FiniteDollars, Name, Seconds, ValueType, Workers, value_type
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonValue
 from agentv.types.structs import StructField, struct_fields
@@ -107,7 +107,9 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         ),
     ] = None
     trials: Annotated[Count | None, _option("Run every case N times.")] = None
-    workers: Annotated[Count | None, _option("Concurrent calls per target.")] = None
+    workers: Annotated[
+        Workers | None, _option("Concurrent calls per target; auto: as many as it accepts.", metavar="N|auto")
+    ] = None
     timeout_s: Annotated[
         Seconds | None, _option("Seconds for a target call and all its retries together.", "--timeout", metavar="S")
     ] = None
@@ -212,7 +214,7 @@ class RunKeywords(TypedDict, total=False):
     segments: str | None
     shared_path: str | None
     trials: int | None
-    workers: int | None
+    workers: int | Literal["auto"] | None
     timeout_s: float | None
     max_retries: int | None
     max_errors: int
