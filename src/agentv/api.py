@@ -31,7 +31,8 @@ from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
 from agentv.loading.targets import targets
 from agentv.registry import Specs
-from agentv.scoring.comparison.compare import THRESHOLD, Comparison
+from agentv.scoring.comparison.case_differences import THRESHOLD
+from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.results.by_criterion import JudgedCriteria
 from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
 from agentv.types.cases import EvalSuite
@@ -203,7 +204,7 @@ def compare(
         better = evaluate(cases, task=new_agent, evaluators=evaluators)
         comparison = compare(evaluate(cases, task=old_agent, evaluators=evaluators), better)
         assert comparison.finding in ("better", "worse", "no significant difference")
-        regressed = [case.pair.after.eval_id for case in comparison.changed("regressed")]
+        fell = [case.pair.after.eval_id for case in comparison.fell()]
     """
     from agentv.engine.stored.comparison import compare_given  # noqa: PLC0415 - most processes compare nothing
 

@@ -64,13 +64,13 @@ def test_a_comparison_shows_its_finding_and_the_changed_cases() -> None:
     comparison = compare(run(old_agent), run(new_agent))
     lines = repr(comparison).splitlines()
     assert "worse" in lines[0]
-    assert lines[-4:] == [f"  regressed  {name}  1.00 -> 0.00" for name in ("q0", "q3", "q6", "q9")]
+    assert lines[1:5] == [f"  fell  {name}  1.00 -> 0.00" for name in ("q0", "q3", "q6", "q9")]
     assert "<td style='text-align:left'>q9</td>" in comparison._repr_html_()
 
 
 def test_more_than_ten_changed_cases_are_counted() -> None:
     comparison = compare(run(old_agent), run(lambda _request: ""))
-    assert repr(comparison).splitlines()[-1] == "  regressed  and 2 more"
+    assert repr(comparison).splitlines()[11] == "  fell  and 2 more"
 
 
 def test_runs_with_other_cases_are_compared_unpaired() -> None:

@@ -76,6 +76,16 @@ def test_a_table_file_is_a_suite_whose_columns_are_variables(suffix: str) -> Non
     assert len(list(Path(".agentv/runs").iterdir())) == 1
 
 
+@pytest.mark.parametrize(("source", "place"), [("cases.csv", "evaluate()"), (ROWS, "rows:1:1")], ids=["file", "rows"])
+def test_a_wrong_evaluator_is_named_by_its_place_in_the_list(source: Any, place: str) -> None:
+    pd.DataFrame(ROWS).to_csv("cases.csv", index=False)
+    says_it = EvaluatorConfig("it", "contains", {"value": "It is"})
+    wrong = {"name": "right", "type": "contains", "value": "{{ answr }}"}
+    with pytest.raises(AgentvError) as raised:
+        evaluate(source, task=calculator, evaluators=[says_it, wrong])
+    assert str(raised.value).startswith(f"{place}  $.evaluators[1].value  there is no variable 'answr'")
+
+
 def test_a_table_file_needs_no_evaluators_with_variables() -> None:
     pd.DataFrame(ROWS).to_csv("cases.csv", index=False)
     says_it = EvaluatorConfig("it", "contains", {"value": "It is"})
@@ -125,7 +135,17 @@ def test_missing_cells_of_a_data_frame_are_no_values() -> None:
     assert seen["b"].metadata["at"] is None
 
 
-def test_dicts_with_only_the_fields_of_a_case_are_cases() -> None:
+def test_dicts_may_have_evaluators_of_their_own_and_are_then_cases() -> None:
+    six = {"name": "six", "type": "contains", "value": "6"}
+    cases = [{"id": "a", **ROWS[0]}, {"id": "b", **ROWS[1], "evaluators": [six]}]
+    without_variables: list[dict[str, Any]] = [{k: v for k, v in case.items() if k != "answer"} for case in cases]
+    four = EvaluatorConfig("four", "contains", {"value": "4"})
+    report = evaluate(without_variables, task=calculator, evaluators=[four])
+    assert [[each.name for each in row.evaluator_results] for row in report.results] == [["four"], ["six"]]
+    assert report.passed
+
+
+def test_dicts_with_messages_are_cases() -> None:
     cases = ({"id": str(number), "inputMessages": row["input"]} for number, row in enumerate(ROWS))
     report = evaluate(cases, task=calculator, evaluators=[EvaluatorConfig("it", "contains", {"value": "It"})])
     assert [row.eval_id for row in report.results] == ["0", "1"]
@@ -135,7 +155,7 @@ def test_dicts_with_only_the_fields_of_a_case_are_cases() -> None:
     ("source", "message"),
     [
         ([{"inptu": "x"}], "rows:1:1  $  the row has no question"),
-        ([{"input": "x", "evaluators": []}], "rows:1: 'evaluators' is a field of a case, which a row cannot set"),
+        ([{"id": "a", "input": "x", "evaluators": [], "answer": 1}], "cases[0]: Unexpected keyword argument 'answer'"),
         ([{"input": "x"}, EvalCase("a", "x")], "rows:2: an EvalCase among rows"),
         ([{"input": "x", "answer": 1}, {"input": "y"}], "there is no variable 'answer'"),
         ([{"input": "x", "answer": 1}, {"input": "x", "answer": 1}], "is used twice, first in line 1"),

@@ -169,6 +169,22 @@ def test_a_pull_request_is_compared_with_the_main_branch_and_gets_one_comment(re
     assert sum(name.startswith("agentv-baseline") for name in repository.caches) == 1
 
 
+def test_the_comment_on_many_failures_stays_short(repository: Repository) -> None:
+    """GitHub refuses comments of more than 65,536 characters."""
+    (repository.project / "my_agent.py").write_text("print('wrong ' * 5_000)\n")
+    asked = f"expected_outcome: x, input_messages: [{{role: user, content: 'Why? {'so ' * 500}'}}]"
+    cases = "".join(f"  - {{id: case-{number}, {asked}}}\n" for number in range(60))
+    suite = f"evaluators: [{{name: right, type: contains, value: right}}]\nevalcases:\n{cases}"
+    (repository.project / "evals" / "first.yaml").write_text(suite)
+    targets = repository.project / ".agentv" / "targets.yaml"
+    targets.write_text(targets.read_text().replace("{PROMPT_FILE} {OUTPUT_FILE}", "{PROMPT_FILE}"))
+    assert outcomes(repository.pull_request())["evals"] == "failure"
+    ((_, comment),) = repository.comments
+    assert "0 of 60" in comment
+    assert len(comment) < 20_000
+    assert len(comment.splitlines()) < 150
+
+
 def test_without_a_baseline_every_case_must_pass(repository: Repository) -> None:
     repository.break_agent()
     first = repository.pull_request()

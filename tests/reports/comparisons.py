@@ -9,7 +9,8 @@ from agentv.reports.compare.compared import Explain, ExplainedComparison, Explan
 from agentv.reports.compare.document import comparison_document
 from agentv.reports.document.blocks import Document
 from agentv.reports.document.text import TextRenderer
-from agentv.scoring.comparison.compare import CaseDifference, Comparison, compare_sides
+from agentv.scoring.comparison.case_differences import CaseDifference
+from agentv.scoring.comparison.compare import Comparison, compare_sides
 from agentv.scoring.comparison.sides import Side, scored_row
 from agentv.types.json_value import JsonObject
 from agentv.types.records.result import CaseResult

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.stored import make_answer, make_case, make_result
 
-from agentv.reports.html.parts import row_element
+from agentv.reports.html.parts import case_element
 from agentv.reports.run.transcript import transcript_text
 from agentv.reports.run.views import RowDetail
 from agentv.types.json_value import JsonObject
@@ -58,7 +58,7 @@ def test_a_long_output_is_cut_unless_all_of_it_is_wanted() -> None:
 @pytest.mark.parametrize("messages", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
 def test_a_page_has_calls_and_outputs(messages: tuple[Message, ...]) -> None:
     detail = RowDetail(make_result(), make_case(), make_answer(output_messages=messages))
-    shown = row_element(detail, number=1, run_id="r1", with_suite=False, with_target=False).markup
+    shown = case_element([detail], number=1, run_id="r1", with_suite=False, with_target=False).markup
     called, returned = ("search", "Sunny\nwind: low") if messages is OPENAI else ("read", "x = 1\n")
     assert f"<code>{called}</code>" in shown
     assert f"<code>{called} -&gt;</code>" in shown

@@ -40,7 +40,7 @@ _OUTPUT_OPTIONS = (
         help="Show progress as a live block, plain lines, events in JSON Lines, or not at all; "
         "auto: live on a terminal, else plain.",
     ),
-    click.option("-v", "--verbose", is_flag=True, help="Also print answers, retries and target warnings."),
+    click.option("-v", "--verbose", is_flag=True, help="Also print questions and answers in full, and retries."),
     click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE as JSON Lines."),
 )
 
@@ -62,6 +62,23 @@ class Span(click.ParamType[float]):
         if seconds <= 0:
             self.fail(f"{value!r} is not a time span; write a number with s, m, h, d or w: 45m, 12h, 7d", param, ctx)
         return seconds
+
+
+class NumberOrWord(click.ParamType[int | str]):
+    """A whole number within bounds, or one of a few words."""
+
+    name = "number or word"
+
+    def __init__(self, allowed: ValueType) -> None:
+        self._allowed = allowed
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return the number or the word."""
+        given = int(value) if str(value).strip().lstrip("-").isdecimal() else str(value).strip()
+        problem = self._allowed.problem(given)
+        if problem is not None:
+            self.fail(problem, param, ctx)
+        return given
 
 
 _OF_THE_RUN = object()
@@ -101,6 +118,8 @@ def _click_type(value: ValueType, kind: Literal["span", "folder"] | None) -> Any
         return Span()
     if kind == "folder":
         return click.Path(exists=True, file_okay=False)
+    if value.words and value.kind is not str:
+        return NumberOrWord(value)
     if value.words:
         return click.Choice(value.words)
     if value.kind is float:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, Unpack
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
@@ -166,6 +166,10 @@ class PromptMessages(Struct, frozen=True):
 class CaseKeywords(TypedDict, total=False):
     """The keywords of EvalCase besides its messages and the expected outcome."""
 
+    input: "str | Sequence[Message | Mapping[str, Any]]"
+    """The same as `input_messages`."""
+    expected: "str | Sequence[Message | Mapping[str, Any]]"
+    """The same as `expected_messages`."""
     conversation_id: str | None
     tags: Sequence[str]
     metadata: JsonObject
@@ -192,7 +196,16 @@ class CaseKeywords(TypedDict, total=False):
 
 
 class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
-    """One input for a target, with the expectations of a good answer."""
+    """One input for a target, with the expectations of a good answer.
+
+    The keywords `input` and `expected`, the words of eval files, set `input_messages` and `expected_messages`.
+    """
+
+    KEYWORDS: ClassVar = {
+        "input": "input_messages",
+        "expected": "expected_messages",
+        "expected_output": "expected_messages",
+    }
 
     id: str
     input_messages: tuple[Message, ...] = ()
@@ -383,7 +396,7 @@ class EvalSuite(Struct, frozen=True):
     """`evaluators` and `evaluator` apply to cases without their own."""
     evaluator: str | None = None
     criteria: tuple[EvaluationCriteria, ...] = ()
-    workers: int | None = None
+    workers: int | Literal["auto"] | None = None
     trials: int = 1
     timeout_s: float | None = None
     evaluator_timeout_s: float | None = None
@@ -393,6 +406,8 @@ class EvalSuite(Struct, frozen=True):
     """The verdict of a case is `pass` from this score on, else `fail`; with None it is that of `verdict_of`."""
     budget_usd: float | None = None
     """The limit of a run without `--budget-usd`."""
+    project_workers: int | Literal["auto"] | None = None
+    """The concurrent calls of targets that have no number of their own, from `.agentv.yaml`."""
     about: JsonObject = field(default_factory=dict)
     """What the file says about itself: author, version."""
     dialect: str = ""

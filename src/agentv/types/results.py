@@ -58,21 +58,29 @@ class CaseBefore(Struct, frozen=True):
     answer: str | None = None
 
 
-class GateCase(Struct, frozen=True):
-    """A case that made a gate fail."""
+class CaseOutcome(Struct, frozen=True):
+    """A case with its target and prompt that did not pass, or that made a gate fail."""
 
     result: CaseResult
-    """The result that counts most against the gate."""
+    """Of the results that count, the first trial of the worst state."""
     question: str = ""
     """Empty if it was not stored."""
+    expected: str = ""
+    """The reference answer or the expected outcome; empty if there is none, or if it was not stored."""
     failed: int = 1
-    """The number of `results` that count against the gate."""
+    """The number of `results` that did not pass, or that count against the gate."""
     results: int = 1
     """The number of the case's results, which are its trials."""
     before: CaseBefore | None = None
     """What the baseline has; None for a gate that is not about a baseline."""
     reruns: int = 0
     """How often the case failed when it was called again to confirm that it fails."""
+
+    @property
+    def name(self) -> CaseName:
+        """The case with its target and prompt."""
+        slot = self.result.slot
+        return CaseName(slot.suite, slot.eval_id, slot.target, slot.prompt)
 
 
 class GateResult(Struct, frozen=True):
@@ -85,11 +93,14 @@ class GateResult(Struct, frozen=True):
     nothing was measured.
     """
     sentence: str
-    cases: tuple[GateCase, ...] = ()
+    cases: tuple[CaseOutcome, ...] = ()
     """The first of the `cases_total` cases that made the gate fail, the worst first."""
     cases_total: int = 0
-    has_shared_cases: bool = False
-    """True if several of `cases` are of one case, with different targets or prompts."""
+    """The number of the cases, each with its targets and prompts."""
+    cases_distinct: int = 0
+    """The number of the cases without targets and prompts."""
+    is_whole_run: bool = False
+    """True if every result of the run that did not pass counts against the gate."""
 
     @property
     def passed(self) -> bool:
@@ -183,6 +194,12 @@ class RunReport(Struct, frozen=True):
     """The first rows that did not pass, up to a limit, in the order they finished."""
     failing_total: int = 0
     """The number of all rows that did not pass."""
+    cases: tuple[CaseOutcome, ...] = ()
+    """The first cases that did not pass: failed ones, then borderline ones, then those with an error."""
+    cases_total: int = 0
+    """The number of all cases that did not pass, each with its targets and prompts."""
+    cases_distinct: int = 0
+    """The number of all cases that did not pass, without targets and prompts."""
     worst: tuple[CaseResult, ...] = ()
     """Of the rows that did not pass, those with the lowest scores."""
     errors: tuple[CaseResult, ...] = ()
@@ -218,7 +235,7 @@ class RunReport(Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Return the usual text without results, whose answers may be long: asyncio takes the repr of what it ran."""
-        return repr_without(self, "failing", "worst", "errors", "results", "outputs")
+        return repr_without(self, "failing", "cases", "worst", "errors", "results", "outputs")
 
     @property
     def passed(self) -> bool | None:

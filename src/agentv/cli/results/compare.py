@@ -23,8 +23,9 @@ from agentv.reports.compare.compared import (
 from agentv.reports.compare.document import comparison_document
 from agentv.reports.compare.words import unfinished_text
 from agentv.reports.text.printable import one_line
+from agentv.scoring.comparison.case_differences import CaseDifference
+from agentv.scoring.comparison.case_numbers import CaseNumbers
 from agentv.scoring.comparison.compare import (
-    CaseDifference,
     Comparison,
     are_matched,
     compare_sides,
@@ -33,7 +34,7 @@ from agentv.scoring.comparison.compare import (
 )
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import GROUPINGS, RowFilter, grouping_named, pair_groups
-from agentv.scoring.comparison.sides import Side, evaluator_of
+from agentv.scoring.comparison.sides import RowPosition, Side, evaluator_of
 from agentv.scoring.counting.groups import no_group_message
 from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
@@ -77,7 +78,7 @@ def _print(compared: Compared, options: "CompareOptions") -> None:
 
 
 def explainer(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] | None = None) -> Explain:
-    """Return a function that reads what is behind the scores of cases: their question, and the lowest-scored results.
+    """Return a function that reads what is behind the scores of cases: their questions, and the results that differ.
 
     `sides` are the compared groups of the two runs; None compares the whole runs. The cases of groups have no question:
     to read the planned cases once for each group would be slow.
@@ -91,12 +92,15 @@ def explainer(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] 
             questions = _questions(after.stored, [case.pair.after for case in cases])
         else:
             questions = _questions(before.stored, [case.pair.before for case in cases])
-        return [
-            Explanation(
-                question, _told(before, side_before, case.pair.before), _told(after, side_after, case.pair.after)
-            )
-            for case, question in zip(cases, questions, strict=True)
-        ]
+        explanations = []
+        for case, question in zip(cases, questions, strict=True):
+            old, new = case.pair.before, case.pair.after
+            if case.difference < 0:
+                rows = side_before.best_row(old), side_after.worst_row(new)
+            else:
+                rows = side_before.worst_row(old), side_after.best_row(new)
+            explanations.append(Explanation(question, _told(before, rows[0]), _told(after, rows[1])))
+        return explanations
 
     return explain
 
@@ -110,8 +114,7 @@ def _questions(stored: StoredRun | None, names: Sequence[CaseName]) -> list[str]
     return [found.get((name.suite, name.eval_id, name.prompt), "") for name in names]
 
 
-def _told(found: FoundScores, side: Side, name: CaseName) -> Told:
-    place = side.worst_row(name)
+def _told(found: FoundScores, place: RowPosition | None) -> Told:
     if found.stored is None or place is None:
         return Told()
     return told_by(next(found.stored.results_at([place])))
@@ -210,7 +213,7 @@ def _load_runs(
     source: ProjectRuns | StoreRuns, references: Sequence[str], options: CompareOptions
 ) -> list[FoundScores]:
     """Return the runs; the others are compared with the first. Raises ConfigError for too few or too many."""
-    chosen = list(references)
+    chosen, numbers = list(references), CaseNumbers()
     if options.baseline is not None:
         chosen = [options.baseline, *(chosen or ["latest"])]
     if options.row_filters is not None:
@@ -218,7 +221,7 @@ def _load_runs(
         if len(chosen) > _TWO_RUNS:
             raise ConfigError(f"--targets and --prompts take one RUN (default: latest) or two, not {len(chosen)}")
         return [
-            find_scores(source.home, source.compared(reference), rows, by=options.by)
+            find_scores(source.home, source.compared(reference), rows, by=options.by, numbers=numbers)
             for reference, rows in zip((chosen[0], chosen[-1]), options.row_filters, strict=True)
         ]
     chosen = chosen or ["latest~1", "latest"]
@@ -230,7 +233,7 @@ def _load_runs(
     if len(chosen) > _TWO_RUNS and (options.format == "agentv-ts" or options.by is not None):
         option = "--by" if options.by is not None else "--format agentv-ts"
         raise ConfigError(f"{option} compares exactly two runs")
-    return [find_scores(source.home, source.compared(reference), by=options.by) for reference in chosen]
+    return [find_scores(source.home, source.compared(each), by=options.by, numbers=numbers) for each in chosen]
 
 
 def _warn_of_edits(runs: Sequence[FoundScores]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -17,8 +18,9 @@ from agentv.registry import Specs
 from agentv.scoring.keys.identity import evaluator_to_json
 from agentv.templating.case_variables import has_variables
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, ListedCases
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonValue, snake_case
+from agentv.types.problems import Problem
 from agentv.types.run_options import RunOptions, parse_variables
 
 
@@ -37,9 +39,9 @@ GIVEN_SUITE = "cases"
 """The suite of cases that were given from Python."""
 
 _TABLE_SUFFIXES = (*TABLE_DELIMITERS, PARQUET_SUFFIX)
-_CASE_FIELDS = frozenset(EvalCase.__struct_fields__)
-_ROW_FIELDS = frozenset({"id", "expected_outcome", "criteria", "tags", "metadata"})
-"""The fields of a case that a row may give; the others need a case."""
+_CASE_KEYS = frozenset((*EvalCase.__struct_fields__, *EvalCase.KEYWORDS))
+_ROW_KEYS = frozenset({"id", "expected_outcome", "criteria", "tags", "metadata", *EvalCase.KEYWORDS})
+"""The keys of a case that a row may have, too."""
 
 
 def is_table_file(source: object) -> bool:
@@ -70,26 +72,16 @@ def _records(given: object) -> Iterable[object] | None:
 
 
 def are_rows(items: Sequence[EvalCase | Mapping[str, Any]]) -> bool:
-    """Return True for rows; False for cases, and for dicts that have only fields of a case."""
-    return any(isinstance(item, Mapping) and not _has_only_case_fields(item) for item in items)
-
-
-def _has_only_case_fields(item: Mapping[str, Any]) -> bool:
-    return all(snake_case(str(key)) in _CASE_FIELDS for key in item)
+    """Return True for rows; False for cases, and for dicts of which one has a key that only a case has."""
+    keys = [frozenset(snake_case(str(key)) for key in item) for item in items if isinstance(item, Mapping)]
+    return bool(keys) and not any(each & (_CASE_KEYS - _ROW_KEYS) for each in keys)
 
 
 def rows_in_memory(items: Sequence[object]) -> ListedRows:
-    """Return rows given as dicts. Raises ConfigError for a row that is a case, or has fields that only a case has."""
+    """Return rows given as dicts. Raises ConfigError for an EvalCase among them."""
     for number, item in enumerate(items, 1):
         if isinstance(item, EvalCase):
             raise ConfigError(f"rows:{number}: an EvalCase among rows; give either cases or rows")
-        is_row = isinstance(item, Mapping) and "input_messages" not in item and "inputMessages" not in item
-        wrong = [key for key in cast(Mapping[str, Any], item) if key in _CASE_FIELDS - _ROW_FIELDS] if is_row else []
-        if wrong:
-            raise ConfigError(
-                f"rows:{number}: {wrong[0]!r} is a field of a case, which a row cannot set; "
-                "give an EvalCase, or a dict that has only the fields of EvalCase"
-            )
     return ListedRows("rows", tuple(_plain_row(item) for item in items))
 
 
@@ -133,25 +125,47 @@ def suite_of_rows(
 
     These are filled with the columns of each row. Raises EvalFileError with the problems of all rows.
     """
-    filled = [each for each in evaluators or () if _has_variables(each)]
+    indexes = [index for index, each in enumerate(evaluators or ()) if _has_variables(each)]
+    filled = [(evaluators or ())[index] for index in indexes]
     others = [each for each in evaluators or () if filled and not _has_variables(each)]
     path = Path.cwd() / GIVEN_SUITE if isinstance(source, ListedRows) else Path(source)
     rows = source if isinstance(source, ListedRows) else open_rows(path)
-    suite = load_suite(
-        path,
-        specs=specs,
-        allow_paths=options.allow_paths,
-        variables=parse_variables(options.variables),
-        evaluators_given=evaluators is not None and not filled,
-        content=json.dumps({"evalcases": {"file": path.name}, **_document_of(filled)}).encode(),
-        rows=rows,
-    )
+    try:
+        suite = load_suite(
+            path,
+            specs=specs,
+            allow_paths=options.allow_paths,
+            variables=parse_variables(options.variables),
+            evaluators_given=evaluators is not None and not filled,
+            content=json.dumps({"evalcases": {"file": path.name}, **_document_of(filled)}).encode(),
+            rows=rows,
+        )
+    except EvalFileError as error:
+        problems = (_at_given(each, indexes, is_file=source is not rows) for each in error.problems)
+        raise EvalFileError(error.path, tuple(problems)) from None
     if others:
         suite = replace(suite, cases=ListedCases(tuple(_with_others(suite, others))))
     if isinstance(source, ListedRows):
         nowhere = tuple(replace(each, location=None) if isinstance(each, EvalCase) else each for each in suite.cases)
         suite = replace(suite, path=GIVEN_SUITE, dataset=GIVEN_SUITE, cases=ListedCases(nowhere))
     return suite
+
+
+_MADE_PLACE = re.compile(r" \(used in [^)]*\)")
+_EVALUATOR_PATH = re.compile(r"\$\.evaluators\[(\d+)\]")
+
+
+def _at_given(problem: Problem, indexes: Sequence[int], *, is_file: bool) -> Problem:
+    """Return a problem of an evaluator at its place in the given list, not in the eval file that was made of it.
+
+    `indexes` are the places of the evaluators of that file.
+    """
+    found = _EVALUATOR_PATH.match(problem.json_path)
+    if found is None:
+        return problem
+    json_path = f"$.evaluators[{indexes[int(found[1])]}]{problem.json_path[found.end() :]}"
+    problem = replace(problem, message=_MADE_PLACE.sub("", problem.message), json_path=json_path)
+    return replace(problem, path="evaluate()", line=0, column=0) if is_file else problem
 
 
 def _document_of(evaluators: Sequence[object]) -> dict[str, JsonValue]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from agentv.loading.files.places import is_folder_path
+from agentv.scoring.comparison.case_differences import THRESHOLD
 from agentv.scoring.comparison.compare import (
-    THRESHOLD,
     Comparison,
     are_matched,
     compare_sides,

@@ -485,7 +485,7 @@ def read_suite(
     try:
         importers = importers_of(specs)
         importers.check_readable(path)
-        are_lines = path.suffix == ".jsonl" and content is None
+        are_lines = path.suffix == ".jsonl" and content is None and rows is None
         data = b"" if are_lines else read_bytes(path) if content is None else content
         folder = (folders or SuiteFolders(allow_paths)).folder_of(path)
         base, root, guard, project = folder.path, folder.repository_root, folder.guard, folder.project
@@ -711,6 +711,7 @@ def _with_project(suite: EvalSuite, sha256: str, finder: FileFinder, project: Pr
         repository_root=str(finder.repository_root),
         prices=project.prices,
         redact=project.redact,
+        project_workers=project.workers,
         guideline_patterns=finder.guideline_patterns,
         sha256=sha256,
     )

@@ -5,7 +5,8 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from agentv.scoring.comparison.compare import CaseDifference, Comparison
+from agentv.scoring.comparison.case_differences import CaseDifference
+from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.grouping import GroupKey
 from agentv.types.results import RunVerdict
 

@@ -20,7 +20,8 @@ from agentv.reports.document.blocks import (
     joined,
 )
 from agentv.reports.text.amounts import count_text, difference_text, level_text, p_value_text, score_text
-from agentv.scoring.comparison.compare import CaseDifference, Finding, changes_text
+from agentv.scoring.comparison.case_differences import CaseDifference
+from agentv.scoring.comparison.compare import Finding, changes_text
 from agentv.scoring.comparison.grouping import GroupKey
 from agentv.types.summaries import LEVEL
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from agentv.reports.compare.compared import Compared, Explain, ExplainedComparison, GroupedComparison
 from agentv.reports.text.printable import printable_json
+from agentv.scoring.comparison.case_differences import CaseDifference, Change
 from agentv.scoring.comparison.circumstances import find_circumstances
-from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, finding_text
+from agentv.scoring.comparison.compare import Comparison, finding_text
 from agentv.scoring.comparison.grouping import GroupKey
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import Side

@@ -15,6 +15,7 @@ from agentv.reports.text.amounts import count_text, money_text, score_text, seco
 from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Child, Html, element, join
 from agentv.reports.text.signs import UNICODE
+from agentv.scoring.gates.failing_cases import shown_first
 from agentv.scoring.results.aggregation import TURN, row_state
 from agentv.scoring.results.turns import turn_name
 from agentv.scoring.tools.tool_calls import calls_of, results_of
@@ -27,32 +28,46 @@ from agentv.types.records.result import CaseResult
 _MAX_REASON_CHARS = 400
 _MAX_BRIEF_CHARS = 120
 _MAX_LIST_CHARS = 100_000
+_MAX_TRIALS_CHARS = 1_000_000
+"""The size of the trials of a case with details; further ones are shown without them."""
 
 
-def row_element(
-    detail: RowDetail, *, number: int, run_id: str, with_suite: bool, with_target: bool, is_brief: bool = False
+def case_element(
+    trials: Sequence[RowDetail],
+    *,
+    number: int,
+    run_id: str,
+    with_suite: bool,
+    with_target: bool,
+    is_brief: bool = False,
+    is_complete: bool = True,
 ) -> Html:
-    """Return a result as an expandable element. The script filters and sorts by its `data-` attributes.
+    """Return a case with its trials as an expandable element. The script filters and sorts by its `data-` attributes.
 
-    Suite and target are shown if the run has several. A brief element has a command that prints the details.
+    The first trial of the worst state is shown. Suite and target are shown if the run has several. A brief element has
+    a command that prints the details. `is_complete` False: trials may be missing, and are not counted.
     """
-    result, state = detail.result, row_state(detail.result)
+    shown = min(trials, key=lambda each: shown_first(each.result))
+    result, state = shown.result, row_state(shown.result)
     score = row_score(result)
-    reason = "" if state == "pass" else row_reason(result)
+    passed = sum(row_state(each.result) == "pass" for each in trials)
+    count = f"{passed} of {len(trials)}" if len(trials) > 1 and is_complete else ""
     suite = element("small", result.slot.suite) if with_suite else None
     target = element("span", result.slot.target, class_="target", dir="auto") if with_target else None
+    name = PLAIN_LABELS.label(result) if len(trials) == 1 else PLAIN_LABELS.case(result)
     line = element(
         "summary",
         element("span", UNICODE.marks[state], class_="mark", title=state),
-        element("span", PLAIN_LABELS.label(result), suite, class_="case", dir="auto"),
+        element("span", name, suite, class_="case", dir="auto"),
         target,
-        element("span", score or state, class_="score"),
-        element("span", shortened(reason, max_chars=_MAX_REASON_CHARS), class_="reason", dir="auto"),
+        element("span", count or score or state, class_="score", title=f"{count} passed" if count else None),
+        element("span", _short_reason(result), class_="reason", dir="auto"),
     )
+    inside = [_omitted_note(shown, run_id)] if is_brief else _trials(trials, shown, run_id)
     return element(
         "details",
         line,
-        element("div", *([_omitted_note(detail, run_id)] if is_brief else _parts(detail, run_id)), class_="inside"),
+        element("div", *inside, class_="inside"),
         class_=f"row {state}",
         id=f"row-{number}",
         data_state=state,
@@ -61,6 +76,30 @@ def row_element(
         data_took=None if result.duration_ms is None else f"{result.duration_ms:.0f}",
         data_cost=None if result.cost_usd is None else repr(result.cost_usd),
     )
+
+
+def _short_reason(result: CaseResult) -> str:
+    return "" if row_state(result) == "pass" else shortened(row_reason(result), max_chars=_MAX_REASON_CHARS)
+
+
+def _trials(trials: Sequence[RowDetail], shown: RowDetail, run_id: str) -> Iterator[Html | None]:
+    """Yield the parts of the only trial, or an expandable element for each trial, with the shown one open."""
+    if len(trials) == 1:
+        yield from _parts(shown, run_id)
+        return
+    size = 0
+    for detail in sorted(trials, key=lambda each: each.result.slot.trial):
+        result, state = detail.result, row_state(detail.result)
+        head = element(
+            "summary",
+            element("span", UNICODE.marks[state], class_="mark", title=state),
+            f" trial {result.slot.trial + 1} {row_score(result) or state} ",
+            element("span", _short_reason(result), class_="reason", dir="auto"),
+        )
+        parts = [_omitted_note(detail, run_id)] if size > _MAX_TRIALS_CHARS else _parts(detail, run_id)
+        trial = element("details", head, *parts, class_=f"trial {state}", open=detail is shown)
+        size += len(trial.markup)
+        yield trial
 
 
 def _omitted_note(detail: RowDetail, run_id: str) -> Html:

@@ -11,7 +11,7 @@ from agentv.reports.run.transcript import transcript_text
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text, tokens_text
 from agentv.reports.text.printable import one_line, printable
 from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
-from agentv.reports.text.width import clip, pad, wrap_lines
+from agentv.reports.text.width import clip, display_width, pad, wrap_lines
 from agentv.scoring.results.aggregation import TURN, row_state
 from agentv.scoring.results.turns import turn_name
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
@@ -50,16 +50,16 @@ class RunView(Struct, frozen=True):
         return f"run {run.run_id}{name}  {state}  {run.created_at:%Y-%m-%d %H:%M} UTC\n{counts_text(counts)}\n"
 
     def rows(self, results: Iterable[CaseResult], labels: RowLabels = PLAIN_LABELS) -> Iterator[str]:
-        """Yield one line per result, with the reason if it did not pass."""
+        """Yield one line per result, with the reason if it did not pass. Names are not cut: they tell results apart."""
         width = _CASE_WIDTH * 2 if labels.with_suite else _CASE_WIDTH
         for result in results:
             state = row_state(result)
             reason = "" if state == "pass" else row_reason(result)
-            case = pad(clip(labels.label(result), width, mark=self.signs.ellipsis), width)
-            target = pad(clip(one_line(result.slot.target), _TARGET_WIDTH, mark=self.signs.ellipsis), _TARGET_WIDTH)
-            rest = f"{case} {target} {row_score(result):4}  {reason}".rstrip()
-            shown = rest if self.width is None else clip(rest, self.width - 2, mark=self.signs.ellipsis)
-            yield f"{self.paint(self.signs.marks[state], state_colour(state))} {shown}"
+            names = f"{pad(labels.label(result), width)} {pad(one_line(result.slot.target), _TARGET_WIDTH)}"
+            rest = f"{names} {row_score(result):4}  {reason}".rstrip()
+            if self.width is not None:
+                rest = clip(rest, max(self.width - 2, display_width(names) + 5), mark=self.signs.ellipsis)
+            yield f"{self.paint(self.signs.marks[state], state_colour(state))} {rest}"
 
 
 def counts_text(counts: Mapping[str, int]) -> str:

@@ -1,0 +1,136 @@
+"""The difference of each pair of a comparison, in columns, so that a million pairs fit into memory."""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, TypeAlias, overload
+
+from msgspec import Struct
+
+from agentv.scoring.comparison.pairs import Pair, Pairs
+from agentv.scoring.comparison.sides import PASSED, SCORE
+
+THRESHOLD = 0.1
+"""The smallest change of a case's score, in either direction, that counts as a win or a loss."""
+
+ROUNDING = 1e-9
+"""Rounding errors in differences of mean scores are smaller than this."""
+
+Outcome: TypeAlias = Literal["win", "loss", "tie"]
+Change: TypeAlias = Literal["improved", "regressed", "same"]
+
+
+class CaseDifference(Struct, frozen=True):
+    """A case in both runs: its mean score and the share of its repeats that passed, before and after."""
+
+    pair: Pair
+    before: float
+    after: float
+    passed_before: float
+    passed_after: float
+    outcome: Outcome
+    is_content_changed: bool
+
+    @property
+    def difference(self) -> float:
+        """Score after minus score before."""
+        return self.after - self.before
+
+    @property
+    def change(self) -> Change:
+        """`regressed` if lost or passed only before, `improved` if won or passed only after, otherwise `same`."""
+        return _change(self.outcome, self.passed_before, self.passed_after)
+
+
+class CaseDifferences(Sequence[CaseDifference]):
+    """The differences of the pairs that were judged on both sides; a CaseDifference is made when it is read."""
+
+    def __init__(self, pairs: Pairs, threshold: float = THRESHOLD) -> None:
+        before, after = (side.column(SCORE) for side in (pairs.before, pairs.after))
+        self._threshold = threshold
+        self.pairs = pairs.select(
+            place
+            for place, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True))
+            if before.count(first) and after.count(second)
+        )
+
+    def __len__(self) -> int:
+        """Return the number of differences."""
+        return len(self.pairs)
+
+    @overload
+    def __getitem__(self, index: int) -> CaseDifference: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> "CaseDifferences": ...
+
+    def __getitem__(self, index: int | slice) -> "CaseDifference | CaseDifferences":
+        """Return a difference, or some of them."""
+        if isinstance(index, slice):
+            return self.select(range(len(self))[index])
+        before, after, passed_before, passed_after = self._values(self.pairs.first[index], self.pairs.second[index])
+        pair = self.pairs[index]
+        return CaseDifference(
+            pair=pair,
+            before=before,
+            after=after,
+            passed_before=passed_before,
+            passed_after=passed_after,
+            outcome=_outcome(after - before, self._threshold),
+            is_content_changed=self._is_content_changed(pair),
+        )
+
+    def select(self, places: Iterable[int]) -> "CaseDifferences":
+        """Return the differences at these places, in this order."""
+        return CaseDifferences(self.pairs.select(places), self._threshold)
+
+    def differences(self) -> "array[float]":
+        """Return the difference of each pair."""
+        return array("d", (after - before for before, after, _, _ in self._all_values()))
+
+    def outcomes(self) -> list[Outcome]:
+        """Return the outcome of each pair."""
+        return [_outcome(each, self._threshold) for each in self.differences()]
+
+    def changes(self) -> list[Change]:
+        """Return the kind of change of each pair."""
+        return [
+            _change(_outcome(after - before, self._threshold), passed_before, passed_after)
+            for before, after, passed_before, passed_after in self._all_values()
+        ]
+
+    def _all_values(self) -> Iterator[tuple[float, float, float, float]]:
+        return map(self._values, self.pairs.first, self.pairs.second)
+
+    def _values(self, first: int, second: int) -> tuple[float, float, float, float]:
+        """Return the scores before and after, and the shares of passed repeats before and after."""
+        before, after = self.pairs.before, self.pairs.after
+        return (
+            before.column(SCORE).mean(first) or 0.0,
+            after.column(SCORE).mean(second) or 0.0,
+            before.column(PASSED).mean(first) or 0.0,
+            after.column(PASSED).mean(second) or 0.0,
+        )
+
+    def _is_content_changed(self, pair: Pair) -> bool:
+        """Return True if prompt, expectations or evaluators of a case are known to differ between the runs."""
+        if pair.before.prompt != pair.after.prompt:
+            return False  # two prompts are compared: they differ on purpose
+        old, new = self.pairs.before.case_key(pair.before), self.pairs.after.case_key(pair.after)
+        return old is not None and new is not None and old != new
+
+
+def _outcome(difference: float, threshold: float) -> Outcome:
+    if abs(difference) < threshold - ROUNDING or not difference:
+        return "tie"
+    return "win" if difference > 0 else "loss"
+
+
+def _change(outcome: Outcome, passed_before: float, passed_after: float) -> Change:
+    if outcome == "loss" or _only_first_passed(passed_before, passed_after):
+        return "regressed"
+    return "improved" if outcome == "win" or _only_first_passed(passed_after, passed_before) else "same"
+
+
+def _only_first_passed(first: float, second: float) -> bool:
+    """Return True if more than half of the repeats passed the first time, and no more than half the second."""
+    return first > 0.5 >= second  # noqa: PLR2004 - half
