@@ -1,11 +1,13 @@
 """System prompts of cases and `prompts`: apart from the question where a target takes them so, else inside it."""
 
+import functools
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.support.loopback import reply, serving
 
 from agentv import (
@@ -51,6 +53,38 @@ def test_a_function_gets_the_system_prompt_apart_if_its_target_says_that_it_take
 
 def test_any_other_function_finds_the_system_prompt_in_the_question() -> None:
     assert json.loads(answer_of(python_target())) == [None, MARKED]
+
+
+class Reader:
+    def __call__(self, request: ProviderRequest) -> str:
+        def text() -> str:
+            return f"{request.system_prompt} {request.question}"
+
+        return text()
+
+
+async def read_later(request: ProviderRequest) -> dict[str, Any]:
+    return {"text": f"{request.system_prompt} {request.question}"}
+
+
+@pytest.mark.parametrize("function", [echo, Reader(), read_later, functools.partial(echo)])
+def test_a_function_that_reads_the_system_prompt_in_vain_is_noted_once(function: Any) -> None:
+    def notes(case: EvalCase, **settings: Any) -> tuple[str, ...]:
+        cases = [case, replace(case, id="b")]
+        target = {"provider": "python", "callable": function, **settings}
+        return tuple(note for note in evaluate(cases, target=target, evaluators=ANY).notes if "system" in note)
+
+    (note,) = notes(CASE)
+    assert "its function reads `system_prompt`" in note
+    assert "`takes_system_prompt: true`" in note
+    assert notes(CASE, takes_system_prompt=True) == ()
+    assert notes(EvalCase("a", QUESTION)) == ()
+
+
+def test_a_function_that_reads_the_question_alone_is_not_noted() -> None:
+    report = evaluate([CASE], task=lambda request: request.question, evaluators=ANY)
+    assert report.notes == ()
+    assert len(evaluate([CASE], task=echo, evaluators=ANY).notes) == 1
 
 
 def test_the_system_prompt_of_the_target_precedes_that_of_the_case() -> None:

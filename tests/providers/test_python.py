@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from tests.support.asking import ask, failure_of, make_request, make_target
 
-from agentv.providers.local.python import JudgeFunction, PythonSettings
+from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.types.errors import PluginError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall, TraceEvent
@@ -333,7 +333,7 @@ def test_the_verdict_of_a_judge_that_is_too_large_is_refused() -> None:
     loop: dict[str, object] = {}
     loop["loop"] = loop
     for verdict in ({"score": 1, "of": doubled(100)}, loop):
-        judge = JudgeFunction(make_target("python", PythonSettings(lambda _, returned=verdict: returned)), None)
+        judge = PythonProvider(make_target("python", PythonSettings(lambda _, returned=verdict: returned)), None)
         with pytest.raises(ProviderError) as caught:
-            asyncio.run(judge.invoke(make_request()))
+            asyncio.run(judge.invoke(make_request(response_schema={"type": "object"})))
         assert caught.value.failure.kind == "unexpected_shape"

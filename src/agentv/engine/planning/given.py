@@ -35,7 +35,7 @@ from agentv.loading.files.places import find_eval_files, skipped_lines
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.providers import PROVIDERS
-from agentv.providers.local.python import JudgeFunction, PythonProvider, PythonSettings
+from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.registry import ProviderSpec, Specs, names_model
 from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, ListedCases, listed_cases
@@ -144,7 +144,7 @@ def given_judge(given: object, role: str, specs: Specs, env: Mapping[str, str]) 
         function = given
 
         def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
-            return JudgeFunction(replace(target, settings=PythonSettings(function)), tools)
+            return PythonProvider(replace(target, settings=PythonSettings(function)), tools)
 
         return _register_provider(role, specs, factory, is_code=True)
     raise ConfigError(
