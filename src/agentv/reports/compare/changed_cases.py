@@ -50,7 +50,7 @@ def _cases(comparison: Comparison, direction: Direction) -> CaseDifferences:
 
 def _title(direction: Direction, cases: CaseDifferences, comparison: Comparison) -> str:
     """Return the title of a list, such as `fell: 13, 3 of them by less than 0.1`."""
-    small = cases.changes().count("same")
+    small = cases.changes.count("same")
     title = f"{direction}: {len(cases):,}"
     if has_pairs(comparison):
         title += f" pairs of {pair_members(comparison)}"

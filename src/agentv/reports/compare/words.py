@@ -174,7 +174,7 @@ def verdict_text(verdict: RunVerdict) -> str:
 
 def case_lists(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
     """Return lists of cases that could not be compared, or whose content changed, each with its heading."""
-    changed = [case.pair.after for case in comparison.cases if case.is_content_changed]
+    changed = list(comparison.cases.with_changed_content())
     alignment = comparison.alignment
     before, after = comparison.before, comparison.after
     return [

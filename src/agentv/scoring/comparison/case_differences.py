@@ -2,12 +2,14 @@
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Literal, TypeAlias, overload
 
 from msgspec import Struct
 
 from agentv.scoring.comparison.pairs import Pair, Pairs
 from agentv.scoring.comparison.sides import PASSED, SCORE
+from agentv.types.results import CaseName
 
 THRESHOLD = 0.1
 """The smallest change of a case's score, in either direction, that counts as a win or a loss."""
@@ -47,6 +49,7 @@ class CaseDifferences(Sequence[CaseDifference]):
     def __init__(self, pairs: Pairs, threshold: float = THRESHOLD) -> None:
         before, after = (side.column(SCORE) for side in (pairs.before, pairs.after))
         self._threshold = threshold
+        self._columns = (before, after, pairs.before.column(PASSED), pairs.after.column(PASSED))
         self.pairs = pairs.select(
             place
             for place, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True))
@@ -68,54 +71,60 @@ class CaseDifferences(Sequence[CaseDifference]):
         if isinstance(index, slice):
             return self.select(range(len(self))[index])
         before, after, passed_before, passed_after = self._values(self.pairs.first[index], self.pairs.second[index])
-        pair = self.pairs[index]
         return CaseDifference(
-            pair=pair,
+            pair=self.pairs[index],
             before=before,
             after=after,
             passed_before=passed_before,
             passed_after=passed_after,
             outcome=_outcome(after - before, self._threshold),
-            is_content_changed=self._is_content_changed(pair),
+            is_content_changed=self._is_content_changed(self.pairs.first[index], self.pairs.second[index]),
         )
 
     def select(self, places: Iterable[int]) -> "CaseDifferences":
         """Return the differences at these places, in this order."""
         return CaseDifferences(self.pairs.select(places), self._threshold)
 
+    @cached_property
     def differences(self) -> "array[float]":
-        """Return the difference of each pair."""
-        return array("d", (after - before for before, after, _, _ in self._all_values()))
+        """The difference of each pair."""
+        return array("d", (after - before for before, after, _, _ in self.values()))
 
-    def outcomes(self) -> list[Outcome]:
-        """Return the outcome of each pair."""
-        return [_outcome(each, self._threshold) for each in self.differences()]
+    @cached_property
+    def outcomes(self) -> Sequence[Outcome]:
+        """The outcome of each pair."""
+        return [_outcome(each, self._threshold) for each in self.differences]
 
-    def changes(self) -> list[Change]:
-        """Return the kind of change of each pair."""
-        return [
-            _change(_outcome(after - before, self._threshold), passed_before, passed_after)
-            for before, after, passed_before, passed_after in self._all_values()
-        ]
+    @cached_property
+    def changes(self) -> Sequence[Change]:
+        """The kind of change of each pair."""
+        shares = ((passed_before, passed_after) for _, _, passed_before, passed_after in self.values())
+        return [_change(outcome, *each) for outcome, each in zip(self.outcomes, shares, strict=True)]
 
-    def _all_values(self) -> Iterator[tuple[float, float, float, float]]:
+    def with_changed_content(self) -> Iterator[CaseName]:
+        """Yield the cases whose prompt, expectations or evaluators are known to differ between the runs."""
+        for first, second in zip(self.pairs.first, self.pairs.second, strict=True):
+            if self._is_content_changed(first, second):
+                yield self.pairs.after.name_at(second)
+
+    def values(self) -> Iterator[tuple[float, float, float, float]]:
+        """Yield the scores of each pair before and after, and the shares of passed repeats before and after."""
         return map(self._values, self.pairs.first, self.pairs.second)
 
     def _values(self, first: int, second: int) -> tuple[float, float, float, float]:
-        """Return the scores before and after, and the shares of passed repeats before and after."""
-        before, after = self.pairs.before, self.pairs.after
+        before, after, passed_before, passed_after = self._columns
         return (
-            before.column(SCORE).mean(first) or 0.0,
-            after.column(SCORE).mean(second) or 0.0,
-            before.column(PASSED).mean(first) or 0.0,
-            after.column(PASSED).mean(second) or 0.0,
+            before.mean(first) or 0.0,
+            after.mean(second) or 0.0,
+            passed_before.mean(first) or 0.0,
+            passed_after.mean(second) or 0.0,
         )
 
-    def _is_content_changed(self, pair: Pair) -> bool:
-        """Return True if prompt, expectations or evaluators of a case are known to differ between the runs."""
-        if pair.before.prompt != pair.after.prompt:
+    def _is_content_changed(self, first: int, second: int) -> bool:
+        before, after = self.pairs.before, self.pairs.after
+        if before.prompt_at(first) != after.prompt_at(second):
             return False  # two prompts are compared: they differ on purpose
-        old, new = self.pairs.before.case_key(pair.before), self.pairs.after.case_key(pair.after)
+        old, new = before.case_key_at(first), after.case_key_at(second)
         return old is not None and new is not None and old != new
 
 

@@ -150,7 +150,7 @@ class Comparison(Struct, frozen=True):
 
     def outcomes(self, outcome: Outcome) -> int:
         """Return the number of pairs with this outcome."""
-        return self.cases.outcomes().count(outcome)
+        return self.cases.outcomes.count(outcome)
 
     def regressions(self, suite: str | None = None) -> float | None:
         """Return the number of cases that regressed, of one suite if it is named; None if no case is in both runs."""
@@ -171,7 +171,7 @@ class Comparison(Struct, frozen=True):
         return self._moved("improved", 1)
 
     def _moved(self, change: Change, sign: int) -> CaseDifferences:
-        changes, differences = self.cases.changes(), self.cases.differences()
+        changes, differences = self.cases.changes, self.cases.differences
         small = (place for place, each in enumerate(changes) if each == "same" and sign * differences[place] > ROUNDING)
         return self.cases.select(
             (*self._changed_places(change), *sorted(small, key=lambda place: -sign * differences[place]))
@@ -182,8 +182,8 @@ class Comparison(Struct, frozen=True):
         return self.cases.select(self._changed_places(change))
 
     def _changed_places(self, change: Change) -> list[int]:
-        differences = self.cases.differences()
-        found = (place for place, each in enumerate(self.cases.changes()) if each == change)
+        differences = self.cases.differences
+        found = (place for place, each in enumerate(self.cases.changes) if each == change)
         return sorted(found, key=differences.__getitem__, reverse=change == "improved")
 
 

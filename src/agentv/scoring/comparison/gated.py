@@ -172,8 +172,8 @@ class ComparedPairs:
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
         self.all = Tally()
-        for case in comparison.cases:
-            self.all.add("pass" if case.passed_after > _HALF else "fail", case.after)
+        for _, score, _, passed in comparison.cases.values():
+            self.all.add("pass" if passed > _HALF else "fail", score)
         for pair in comparison.pairs_with_errors:
             if comparison.before.mean(SCORE, pair.before) is None or comparison.after.mean(SCORE, pair.after) is None:
                 self.all.add("error", None)

@@ -293,6 +293,14 @@ class Side:
         case = self.numbers.find(name.suite, name.eval_id, name.prompt)
         return None if case is None else self._keys.get(case)
 
+    def case_key_at(self, index: int) -> str | None:
+        """Return the key of a case's content, None if it is not known."""
+        return self._keys.get(self._cases[index])
+
+    def prompt_at(self, index: int) -> str | None:
+        """Return the prompt of a case."""
+        return self.numbers.parts(self._cases[index])[2]
+
     def session(self, name: CaseName) -> str | None:
         """Return the session of a case, None if it has none."""
         index = self.index_of(name)
