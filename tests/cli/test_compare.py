@@ -69,6 +69,21 @@ def test_without_a_run_the_latest_is_compared_with_the_one_before_it_of_its_file
     assert "one is enough with --baseline" in project.call("compare", "r1")[1]
 
 
+def test_of_a_case_with_trials_the_answers_that_differ_most_are_shown(project: Project, keep: Keep) -> None:
+    def trials(run: str, *values: float) -> list[CaseResult]:
+        rows = [make_row("case", score=value, trial=trial) for trial, value in enumerate(values)]
+        return [replace(row, candidate_answer=f"{run} {row.score:g}") for row in rows]
+
+    keep("r1", trials("first", 0.5, 0.0, 1.0))
+    keep("r2", trials("then", 0.5, 0.0, 0.25))
+    shown = {pair: project.call("compare", *pair.split())[1].splitlines() for pair in ("r1 r2", "r2 r1")}
+    answers = {
+        pair: [line.partition("│ ")[2] for line in lines if line.startswith(("  before ", "  after "))]
+        for pair, lines in shown.items()
+    }
+    assert answers == {"r1 r2": ["first 1", "then 0"], "r2 r1": ["then 0", "first 1"]}
+
+
 def test_all_that_two_runs_differ_in(project: Project, keep: Keep) -> None:
     target = {"name": "t", "provider": "openai", "settings": {"model": "small"}}
     before = {"targets": [target], "suites": [{"path": "evals/s.yaml", "sha256": "a" * 64}]}
@@ -85,18 +100,18 @@ paired  3 cases scored in both
 
 fell: 1
 ✗ case-0  1.00 -> 0.50  -0.50  content changed
-  │ question: May I return order 7?
-  │ before: (empty)
-  │ after: (empty)
-  │ reason: tone: 0.50
+  question │ May I return order 7?
+  before   │ (empty)
+  after    │ (empty)
+  reason   │ tone: 0.50
 
 rose: 1
 ✓ case-1  0.50 -> 0.90  +0.40  content changed
-  │ question: May I return order 7?
-  │ before: (empty)
-  │ after: (empty)
-  │ reason before: tone: 0.50
-  │ reason after: passed
+  question      │ May I return order 7?
+  before        │ (empty)
+  after         │ (empty)
+  reason before │ tone: 0.50
+  reason after  │ passed
 
             before   after  difference            95 % CI  p  cases
 mean score    0.57    0.53       -0.03     -1.00 to +1.00  1      3
@@ -236,7 +251,8 @@ def test_a_page_and_markdown_have_the_matrix_and_the_details_of_each_run(project
         keep(run_id, scores(*[0.2 + 0.3 * number] * 6))
     for name in ("md", "html"):
         shown = unescape(project.call("compare", "r1", "r2", "r3", "--format", name)[1])
-        assert shown.count("<details>") == shown.count("6 cases scored in both") == 2
+        assert shown.count("6 cases scored in both") == 2
+        assert shown.count("<details>") >= 2
         assert "2 runs, each compared separately" in shown
         assert "regressed" in shown
 

@@ -136,18 +136,18 @@ groups  4 by tag, each compared separately
 
 fell: 8 pairs of case and target
 ✗ case-0 large  0.50 -> 0.40  -0.10  refund
-  │ before: (empty)
-  │ after: (empty)
-  │ reason before: tone: 0.50
-  │ reason after: tone: 0.40
+  before        │ (empty)
+  after         │ (empty)
+  reason before │ tone: 0.50
+  reason after  │ tone: 0.40
 and 7 more: --list 8
 
 rose: 8 pairs of case and target
 ✓ case-0 small  0.20 -> 0.90  +0.70  refund
-  │ before: (empty)
-  │ after: (empty)
-  │ reason before: tone: 0.20
-  │ reason after: passed
+  before        │ (empty)
+  after         │ (empty)
+  reason before │ tone: 0.20
+  reason after  │ passed
 and 7 more: --list 8
 
 tag                   cases  before  after  difference       98.8 % CI     p  fell  rose

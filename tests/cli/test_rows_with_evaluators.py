@@ -93,6 +93,12 @@ def test_a_table_without_evaluators_is_answered_with_what_it_needs(
     assert scores_of("cases.yaml") == {"right": [1.0, 0.0]}
 
 
+@pytest.mark.parametrize("name", ["cases.csv", "cases.json"])
+def test_check_of_a_file_of_rows_names_the_two_ways_to_run_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("check", name) == 4
+    assert f"`agentv run {name} --evaluator TYPE=VALUE`, or name it in an eval file" in capsys.readouterr().out
+
+
 def test_an_eval_file_names_its_evaluators_itself(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "suite.yaml").write_text("evalcases: [{id: a, input: hi, expected: ho}]")
     assert call("run", "suite.yaml", "--evaluator", "is_json") == 4

@@ -77,7 +77,7 @@ def test_all_problems_of_project_files_are_reported(root: Path) -> None:
     assert str(caught.value).splitlines() == [
         (
             ".agentv.yaml:1:1  $.gate  unknown key 'gate'; allowed: max_errors, judge_failures, cache, "
-            "guideline_patterns, gates, plugins, prices, redact, public_env, store, eval_patterns; "
+            "guideline_patterns, gates, plugins, prices, redact, public_env, store, eval_patterns, workers; "
             "did you mean 'gates'?"
         ),
         ".agentv.yaml:2:10  $.redact[0]  is not a valid regular expression: missing ) at position 1",

@@ -53,15 +53,15 @@ paired  17 cases scored in both
 
 fell: 16, 15 of them by less than 0.1
 ✗ falls  1.00 -> 0.00  -1.00
-  │ question: How many? Now!
-  │ before: Six.
-  │ after: Six.
-  │ reason: too short
+  question │ How many? Now!
+  before   │ Six.
+  after    │ Six.
+  reason   │ too short
 ~ slips-0  0.50 -> 0.45  -0.05
-  │ question: How many? Now!
-  │ before: Six.
-  │ after: Six.
-  │ reason: too short
+  question │ How many? Now!
+  before   │ Six.
+  after    │ Six.
+  reason   │ too short
 and 14 more: --list 16
 
             before  after  difference            95 % CI        p  cases

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 from tests.support.stored import make_answer, make_case, make_result
 
 from agentv.reports.html.parts import case_element
+from agentv.reports.progress.progress import VerboseLines
 from agentv.reports.run.file_changes import FileChanges
 from agentv.reports.run.views import CaseView, RowDetail
 from agentv.reports.text.signs import ASCII, in_colour
 from agentv.reports.text.width import display_width
+from agentv.types.events import AnswerArrived
 
 DIFF = """\
 diff --git a/notes.txt b/notes.txt
@@ -147,3 +150,13 @@ def test_a_page_folds_each_file_and_escapes_it() -> None:
     long = page_of({"changed": [{"path": "b", "status": "added"}], "diff": lines_of(1000)})
     assert '<details class="file">' in long
     assert re.search(r"and 604 more lines: <code>agentv show r1 \S+ -v</code>", long)
+
+
+def test_verbose_lines_have_the_files_and_the_diff_of_an_answer(tmp_path: Path) -> None:
+    stream = StringIO()
+    workspace = {"changed": CHANGED, "diff": DIFF, "path": str(tmp_path)}
+    VerboseLines(lambda: stream).notify(AnswerArrived(make_answer(workspace=workspace)))
+    shown = stream.getvalue()
+    assert "  changed files: 3\n  │ modified  notes.txt  +1 -1\n" in shown
+    assert "  │    two   \n  │ ---- three\n  │ ++++ \\x1b[31mthree\\x1b[0m \\u202e<script>alert(1)</script>\n" in shown
+    assert shown.endswith(f"  workspace: {tmp_path}\n")

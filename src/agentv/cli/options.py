@@ -64,6 +64,23 @@ class Span(click.ParamType[float]):
         return seconds
 
 
+class NumberOrWord(click.ParamType[int | str]):
+    """A whole number within bounds, or one of a few words."""
+
+    name = "number or word"
+
+    def __init__(self, allowed: ValueType) -> None:
+        self._allowed = allowed
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return the number or the word."""
+        given = int(value) if str(value).strip().lstrip("-").isdecimal() else str(value).strip()
+        problem = self._allowed.problem(given)
+        if problem is not None:
+            self.fail(problem, param, ctx)
+        return given
+
+
 _OF_THE_RUN = object()
 """The default of the option in a new run."""
 
@@ -101,6 +118,8 @@ def _click_type(value: ValueType, kind: Literal["span", "folder"] | None) -> Any
         return Span()
     if kind == "folder":
         return click.Path(exists=True, file_okay=False)
+    if value.words and value.kind is not str:
+        return NumberOrWord(value)
     if value.words:
         return click.Choice(value.words)
     if value.kind is float:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, Literal, TypeVar, cast
 
 from msgspec import Meta, Struct, defstruct, field
 
@@ -18,7 +18,7 @@ from agentv.loading.models.reader import Reader, open_yaml, raise_errors
 from agentv.loading.models.targets_files import PriceModel
 from agentv.loading.translation.translation import Translation
 from agentv.templating.environment import fill_variables, variables_in
-from agentv.types.bounds import Name
+from agentv.types.bounds import Name, Workers
 from agentv.types.cases import DEFAULT_GUIDELINE_PATTERNS
 from agentv.types.errors import ConfigError, EvalFileError, NothingFoundError, nearest
 from agentv.types.json_value import JsonObject, JsonValue
@@ -70,6 +70,7 @@ class ProjectKeys(FileModel, frozen=True, kw_only=True):
     public_env: list[Name] | None = None
     store: Name | None = None
     eval_patterns: list[Name] | None = None
+    workers: Workers | None = None
 
 
 ProjectModel = cast(
@@ -106,6 +107,8 @@ class ProjectConfig(Struct, frozen=True):
     """The URL of the team database, in which `${{ NAME }}` is not yet filled in."""
     eval_patterns: tuple[str, ...] = ()
     """They select the eval files if a command is given no paths."""
+    workers: int | Literal["auto"] | None = None
+    """The concurrent calls of a target without a number of its own."""
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     """Options of a run, by their names in RunOptions."""
     sources: Mapping[str, Path] = field(default_factory=dict)

@@ -15,6 +15,8 @@ Milliseconds: TypeAlias = Annotated[float, Meta(ge=0)]
 Dollars: TypeAlias = Annotated[float, Meta(gt=0)]
 FiniteDollars: TypeAlias = Annotated[float, Meta(gt=0, le=sys.float_info.max)]  # `lt` takes no infinity
 Weight: TypeAlias = Annotated[float, Meta(ge=0)]
+Workers: TypeAlias = Count | Literal["auto"]
+"""A number of concurrent calls; `auto` follows what the server accepts."""
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 
 _KIND_TEXTS = {
@@ -27,22 +29,25 @@ _KIND_TEXTS = {
 
 
 class ValueType(Struct, frozen=True):
-    """The type of a plain value: a bool, a number, a string, one of a few words, or a tuple of strings."""
+    """The type of a plain value: a bool, a number, a string, a few words, a number or a word, or a tuple of strings."""
 
     kind: type
     bounds: Meta = Meta()
     words: tuple[str, ...] = ()
-    """The allowed values of a string; () if any is allowed."""
+    """The allowed strings; () if any is allowed. With a number as `kind`, they are allowed beside it."""
     may_be_none: bool = False
 
     def problem(self, value: object) -> str | None:
         """Return why a value is not of this type, such as `must be at least 1, not 0`; None if it is."""
         if value is None and self.may_be_none:
             return None
-        if self.words:
-            return None if value in self.words else f"must be {_any_of(self.words)}, not {value!r}"
+        if self.words and value in self.words:
+            return None
+        if self.words and self.kind is str:
+            return f"must be {_any_of(self.words)}, not {value!r}"
         if not self._has_kind(value):
-            return f"must be {_KIND_TEXTS[self.kind]}, not {value!r}"
+            others = f" or {_any_of(self.words)}" if self.words else ""
+            return f"must be {_KIND_TEXTS[self.kind]}{others}, not {value!r}"
         if self.bounds.min_length and not cast(str, value).strip():
             return "must not be empty"
         return self._out_of_bounds(cast(float, value)) if self.kind in (int, float) else None
@@ -71,10 +76,11 @@ def value_type(hint: Any) -> ValueType:
     """Return the type of a plain value from a type hint, whose bounds are in a `Meta`."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     wanted = [each for each in members if each is not NoneType]
-    kind, *marks = get_args(wanted[0]) if get_origin(wanted[0]) is Annotated else (wanted[0],)
-    words = get_args(kind) if get_origin(kind) is Literal else ()
-    plain = str if words else get_origin(kind) or kind
-    if len(wanted) > 1 or plain not in _KIND_TEXTS:
+    words = next((get_args(each) for each in wanted if get_origin(each) is Literal), ())
+    others = [each for each in wanted if get_origin(each) is not Literal]
+    kind, *marks = get_args(others[0]) if others and get_origin(others[0]) is Annotated else (*others[:1],) or (str,)
+    plain = get_origin(kind) or kind
+    if len(others) > 1 or plain not in _KIND_TEXTS:
         raise TypeError(f"{hint} is not the type of a plain value")
     bounds = next((mark for mark in marks if isinstance(mark, Meta)), Meta())
     return ValueType(plain, bounds, words, may_be_none=len(wanted) < len(members))

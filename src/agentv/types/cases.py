@@ -396,7 +396,7 @@ class EvalSuite(Struct, frozen=True):
     """`evaluators` and `evaluator` apply to cases without their own."""
     evaluator: str | None = None
     criteria: tuple[EvaluationCriteria, ...] = ()
-    workers: int | None = None
+    workers: int | Literal["auto"] | None = None
     trials: int = 1
     timeout_s: float | None = None
     evaluator_timeout_s: float | None = None
@@ -406,6 +406,8 @@ class EvalSuite(Struct, frozen=True):
     """The verdict of a case is `pass` from this score on, else `fail`; with None it is that of `verdict_of`."""
     budget_usd: float | None = None
     """The limit of a run without `--budget-usd`."""
+    project_workers: int | Literal["auto"] | None = None
+    """The concurrent calls of targets that have no number of their own, from `.agentv.yaml`."""
     about: JsonObject = field(default_factory=dict)
     """What the file says about itself: author, version."""
     dialect: str = ""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
 from msgspec import Meta, Struct, structs
 
-from agentv.types.bounds import Count, CountFromZero, FiniteDollars, Name, Seconds, ValueType, value_type
+from agentv.types.bounds import Count, CountFromZero, FiniteDollars, Name, Seconds, ValueType, Workers, value_type
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonValue
 from agentv.types.structs import StructField, struct_fields
@@ -151,7 +151,10 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         ),
     ] = None
     trials: Annotated[Count | None, _option("most used", "Run every case N times.")] = None
-    workers: Annotated[Count | None, _option("most used", "Concurrent calls per target.")] = None
+    workers: Annotated[
+        Workers | None,
+        _option("most used", "Concurrent calls per target; auto: as many as it accepts.", metavar="N|auto"),
+    ] = None
     timeout_s: Annotated[
         Seconds | None,
         _option("limits", "Seconds for a target call and all its retries together.", "--timeout", metavar="S"),
@@ -273,8 +276,8 @@ class RunKeywords(TypedDict, total=False):
     segments: str | None
     shared_path: str | None
     trials: int | None
-    workers: int | None
-    max_concurrency: int | None
+    workers: int | Literal["auto"] | None
+    max_concurrency: int | Literal["auto"] | None
     timeout_s: float | None
     max_retries: int | None
     max_errors: int

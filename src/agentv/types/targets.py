@@ -72,7 +72,7 @@ class ResolvedTarget(Struct, frozen=True):
     """The secrets of its settings; they identify its account."""
     public_env: tuple[str, ...] = ()
     """The names of environment variables that hold no secret."""
-    workers: int | None = None
+    workers: int | Literal["auto"] | None = None
     provider_batching: bool = False
     batch_size: int | None = None
     retry: RetryPolicy = field(default_factory=RetryPolicy)

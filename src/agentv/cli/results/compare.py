@@ -34,7 +34,7 @@ from agentv.scoring.comparison.compare import (
 )
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import GROUPINGS, RowFilter, grouping_named, pair_groups
-from agentv.scoring.comparison.sides import Side, evaluator_of
+from agentv.scoring.comparison.sides import RowPosition, Side, evaluator_of
 from agentv.scoring.counting.groups import no_group_message
 from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
@@ -78,7 +78,7 @@ def _print(compared: Compared, options: "CompareOptions") -> None:
 
 
 def explainer(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] | None = None) -> Explain:
-    """Return a function that reads what is behind the scores of cases: their question, and the lowest-scored results.
+    """Return a function that reads what is behind the scores of cases: their questions, and the results that differ.
 
     `sides` are the compared groups of the two runs; None compares the whole runs. The cases of groups have no question:
     to read the planned cases once for each group would be slow.
@@ -92,12 +92,15 @@ def explainer(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] 
             questions = _questions(after.stored, [case.pair.after for case in cases])
         else:
             questions = _questions(before.stored, [case.pair.before for case in cases])
-        return [
-            Explanation(
-                question, _told(before, side_before, case.pair.before), _told(after, side_after, case.pair.after)
-            )
-            for case, question in zip(cases, questions, strict=True)
-        ]
+        explanations = []
+        for case, question in zip(cases, questions, strict=True):
+            old, new = case.pair.before, case.pair.after
+            if case.difference < 0:
+                rows = side_before.best_row(old), side_after.worst_row(new)
+            else:
+                rows = side_before.worst_row(old), side_after.best_row(new)
+            explanations.append(Explanation(question, _told(before, rows[0]), _told(after, rows[1])))
+        return explanations
 
     return explain
 
@@ -111,8 +114,7 @@ def _questions(stored: StoredRun | None, names: Sequence[CaseName]) -> list[str]
     return [found.get((name.suite, name.eval_id, name.prompt), "") for name in names]
 
 
-def _told(found: FoundScores, side: Side, name: CaseName) -> Told:
-    place = side.worst_row(name)
+def _told(found: FoundScores, place: RowPosition | None) -> Told:
     if found.stored is None or place is None:
         return Told()
     return told_by(next(found.stored.results_at([place])))

@@ -201,7 +201,8 @@ def _with_run_options(function: Callable[..., Any]) -> Any:
 def command(context: click.Context, /, paths: tuple[str, ...], **given: Any) -> int:
     """Run eval files against targets and give a verdict.
 
-    PATHS are eval files or folders of them (default: evals/). Targets are agents and models, defined in a targets file.
+    PATHS are eval files or folders of them (default: evals/), or files of rows with --evaluator. Targets are agents and
+    models, defined in a targets file. Each option has a variable, such as AGENTV_RUN_WORKERS for --workers.
 
     A gate is a condition for exit code 0. Without --gate, the gates of the eval files or of .agentv.yaml apply; if
     there are none, every judged result must pass.

@@ -22,6 +22,7 @@ from agentv.engine.calling.calls import (
     prompt_tokens,
 )
 from agentv.engine.planning.prices import price_of
+from agentv.execution.auto_workers import WorkerTuner
 from agentv.execution.limits import AccountLimiter, Permit
 from agentv.execution.retry import partial_or_usage, requested_delay_s, retry_call
 from agentv.execution.user_code import check_stray_cancel, off_the_clock
@@ -62,6 +63,8 @@ class PacedAttempts:
         self._policy = target.retry
         self._attempt_s = target.try_timeout_s
         self._counts_attempts = counts_attempts
+        self.tuner: WorkerTuner | None = None
+        """Sees the time of each attempt if the number of workers follows it."""
 
     def attempt(self, call: "Call[R]", first: Permit | None, number: int, ends_at: float) -> Awaitable[R]:
         """Make attempt `number`. Attempt 0 uses the permit `first`; `ends_at` is the deadline of all, in loop time."""
@@ -78,7 +81,22 @@ class PacedAttempts:
             left_s = round(ends_at - asyncio.get_running_loop().time(), 3)  # in messages: no answer within 0.3 s
             timeout_s = max(0.0, min(timeout_s, left_s))
         response = call.attempt(number, timeout_s)
+        if self.tuner is not None:
+            response = self._timed(self.tuner, response)
         return response if permit is None else self._reporting_usage(permit, response)
+
+    async def _timed(self, tuner: WorkerTuner, attempt: Awaitable[R]) -> R:
+        """Return the response of an attempt, and report its time, or that it was refused, to the tuner."""
+        now, sent_at = asyncio.get_running_loop().time, tuner.policy.changes
+        began = now()
+        try:
+            response = await attempt
+        except ProviderError as error:
+            if error.failure.kind == "rate_limited":
+                tuner.refused(sent_at=sent_at)
+            raise
+        tuner.answered(now() - began, sent_at=sent_at)
+        return response
 
     async def acquire(self, tokens: float, *, until: float = math.inf) -> Permit | None:
         """Wait for a permit of the account, at most until the loop time `until`.
@@ -216,6 +234,10 @@ class ResilientProvider:
     def kind(self) -> str:
         """The canonical provider name."""
         return self.provider.kind
+
+    def tune(self, tuner: WorkerTuner) -> None:
+        """Report the time of each later attempt to `tuner`."""
+        self._attempts.tuner = tuner
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Send a judge's request, retried as the policy allows. Raises ProviderError with all attempts in `calls`."""

@@ -103,7 +103,9 @@ class Runtime:
         prices: Mapping[str, JsonObject] | None = None,
         overrides: Mapping[str, Evaluator] | None = None,
         note: Callable[[str], None] = lambda _message: None,
-        workers: Callable[[ResolvedTarget], int] = lambda target: target.workers or 1,
+        workers: Callable[[ResolvedTarget], int] = lambda target: (
+            target.workers if isinstance(target.workers, int) else 1
+        ),
         cache: "RunCache | None" = None,
         budget: Budget | None = None,
         uncalled_targets: tuple[ResolvedTarget, ...] = (),

@@ -139,4 +139,4 @@ class AnswerTasks:
 
 def judge_workers(judge: ResolvedTarget) -> int:
     """Return the number of concurrent calls of a judge."""
-    return judge.workers or DEFAULT_JUDGE_WORKERS
+    return judge.workers if isinstance(judge.workers, int) else DEFAULT_JUDGE_WORKERS

@@ -8,6 +8,7 @@ from typing import TypeGuard
 from agentv.engine.conversation.speaking import speaker_of
 from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prompt_form
+from agentv.execution.auto_workers import START
 from agentv.reports.text.amounts import clock_text, count_text, money_text, seconds_text, tokens_text
 from agentv.scoring.comparison.sides import PASSED
 from agentv.scoring.counting.forecast import Forecast, ForecastPart, PastUsage
@@ -42,7 +43,7 @@ def load_forecast(plan: RunPlan) -> Forecast:
         if not remaining:
             break
         _measure(run, remaining, keys, measured)
-    workers = {id(target): plan.workers(target) for target in plan.targets}
+    workers = {id(each): START if plan.adapts_workers(each) else plan.workers(each) for each in plan.targets}
     parts = [
         ForecastPart(
             suite=suite_plan.suite.path,

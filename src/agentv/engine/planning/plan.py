@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
@@ -12,6 +12,7 @@ from msgspec.structs import force_setattr, replace
 from agentv.engine.planning.provenance import GitState
 from agentv.engine.planning.selection import Selection
 from agentv.engine.planning.targets import KnownTargets
+from agentv.execution.auto_workers import MOST, START
 from agentv.registry import Specs
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.gates.gates import CONFIRMED
@@ -333,20 +334,35 @@ class RunPlan(Struct, frozen=True):
         return tuple(dict.fromkeys(plan.suite.base_dir for plan in using or self.suites))
 
     def workers(self, target: ResolvedTarget, *, most: int | None = None) -> int:
-        """Return the number of concurrent rows of a target: `--workers`, else the suites', the target's, `most`.
+        """Return the largest number of concurrent rows of a target: as configured, else `most`.
 
-        Without any of them it is `default_workers`. `most` is the maximum of the provider. A judge without a setting
-        may be called by all rows concurrently.
+        Without either it is `default_workers`. `most` is the maximum of the provider. A judge without a setting
+        may be called by all rows concurrently. `auto` has no use where stored answers are judged, and nodes of a
+        cluster each begin with its first number and stay there.
         """
         if not _is_among(target, self.targets):
-            return target.workers or sum(map(self.workers, self.targets))
+            own = target.workers if isinstance(target.workers, int) else None
+            return own or sum(map(self.workers, self.targets))
         workers = self.configured_workers(target) or most or self.default_workers
+        if workers == AUTO:
+            first = self.default_workers if self.default_workers > 1 else START
+            workers = MOST if self.adapts_workers(target) else first
         return workers if most is None else min(workers, most)
 
-    def configured_workers(self, target: ResolvedTarget) -> int | None:
-        """Return the concurrent rows that are set for a target: `--workers`, else its suites' maximum, else its own."""
-        of_suites = [plan.suite.workers or 0 for plan in self.suites if _is_among(target, plan.targets)]
-        return self.options.workers or max(of_suites, default=0) or target.workers
+    def adapts_workers(self, target: ResolvedTarget) -> bool:
+        """Return True if the number of concurrent rows of a target follows what its server accepts."""
+        is_auto = self.configured_workers(target) == AUTO
+        return is_auto and self.options.backend == "local" and self.default_workers == 1
+
+    def configured_workers(self, target: ResolvedTarget) -> int | Literal["auto"] | None:
+        """Return the concurrent rows that are set for a target.
+
+        That is `--workers`, else its suites' maximum, else its own number, else that of the suites' projects.
+        """
+        suites = [plan.suite for plan in self.suites if _is_among(target, plan.targets)]
+        of_suites = _most_workers(suite.workers for suite in suites)
+        of_projects = _most_workers(suite.project_workers for suite in suites)
+        return self.options.workers or of_suites or target.workers or of_projects
 
     def tasks(
         self, target: ResolvedTarget, *, by_trial: bool = False, count: RowCount | None = None
@@ -392,6 +408,15 @@ class RunPlan(Struct, frozen=True):
             **({} if self.gates is None else {"gates": gates_to_json(self.gates)}),
             "file_gates": None if self.file_gates is None else gates_to_json(self.file_gates),
         }
+
+
+AUTO: Final = "auto"
+
+
+def _most_workers(given: Iterable[int | Literal["auto"] | None]) -> int | Literal["auto"] | None:
+    """Return the largest number of workers, `auto` before all numbers; None if none is given."""
+    known = [each for each in given if each is not None]
+    return AUTO if AUTO in known else max((each for each in known if isinstance(each, int)), default=None)
 
 
 def _guideline_patterns_to_json(suite: EvalSuite) -> dict[str, JsonValue]:

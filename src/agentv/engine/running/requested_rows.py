@@ -164,7 +164,7 @@ class RequestedRows:
             max_workers = None
             with suppress(AgentvError):  # the row reports that its target cannot be created
                 max_workers = getattr(runner.runtime.provider(target).provider, "max_workers", None)
-            limits = [limit for limit in (plan.configured_workers(target), max_workers) if limit is not None]
+            limits = [limit for limit in (plan.configured_workers(target), max_workers) if isinstance(limit, int)]
             self._limits[key] = asyncio.Semaphore(min(limits)) if limits else nullcontext()
         return self._limits[key]
 

@@ -23,6 +23,7 @@ from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.recorded_run import record_run
 from agentv.engine.running.recorder import RunRecorder, StopSignal
 from agentv.evaluators.watched_files import WatchedFiles
+from agentv.execution.auto_workers import START, AutoWorkers, WorkerTuner
 from agentv.execution.backends.local import LocalBackend
 from agentv.execution.quotas import InProcessQuota, QuotaClient
 from agentv.loading.project import config_files
@@ -416,8 +417,13 @@ async def _run_again(
 def _backend(target: ResolvedTarget, *, plan: RunPlan, runner: CaseRunner, cluster: "Cluster | None") -> LocalBackend:
     """Return the workers of a target; on a cluster their number follows that of the nodes."""
     if cluster is None:
-        max_workers = getattr(runner.runtime.provider(target).provider, "max_workers", None)
-        return LocalBackend(plan.workers(target, most=max_workers))
+        provider = runner.runtime.provider(target)
+        most = plan.workers(target, most=getattr(provider.provider, "max_workers", None))
+        if not plan.adapts_workers(target):
+            return LocalBackend(most)
+        backend = LocalBackend(min(START, most))
+        provider.tune(WorkerTuner(backend.resize, AutoWorkers(workers=backend.workers, most=most)))
+        return backend
 
     def workers() -> int:
         return max(1, cluster.capacity(target))  # without a node a row waits for one, or for the end of the run

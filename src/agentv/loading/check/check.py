@@ -14,7 +14,7 @@ from agentv.loading.check.equal_prompts import EqualPrompts
 from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath, Key
 from agentv.loading.files.dotenv import load_env
-from agentv.loading.files.kinds import CASE_KEYS, YAML_SUFFIXES, kind_of_file
+from agentv.loading.files.kinds import CASE_KEYS, LINE_SUFFIXES, YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import (
     SkippedFile,
@@ -33,6 +33,7 @@ from agentv.loading.project import paths_to_read, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope, place_naming_file
 from agentv.loading.suites.named_definitions import find_criteria_file, read_named_definitions
 from agentv.loading.suites.settings import setting_path
+from agentv.loading.suites.short_evaluators import is_rows_file
 from agentv.loading.suites.suites import ParsedSuite, merged_problems, read_suite
 from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.loading.targets.openai_services import service_advice
@@ -143,7 +144,16 @@ class Surroundings(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
+def _rows_problem(path: Path) -> Problem:
+    """Return the problem of a file of rows, which is no eval file."""
+    allowed = f"run it with `agentv run {path.name} --evaluator TYPE=VALUE`, or name it in an eval file"
+    return Problem(shown(path), "a file of rows has no evaluators to check", allowed=allowed)
+
+
 def _check_file(path: Path, surroundings: Surroundings, notes: list[str]) -> Iterator[Problem]:
+    if is_rows_file(path) and path.suffix not in LINE_SUFFIXES:
+        yield _rows_problem(path)
+        return
     kind = kind_of_file(path) if path.suffix in (*YAML_SUFFIXES, ".json") else "eval"
     if kind == "config":
         yield from _check_project_config(path, surroundings)

@@ -10,7 +10,7 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.models.file_model import DEPRECATED, Checked, DefinedAs, FileModel, key_of
 from agentv.loading.models.gates import Gates
 from agentv.loading.models.reader import Reader, in_order, kind_of
-from agentv.types.bounds import Count, Dollars, Name, Seconds, Share
+from agentv.types.bounds import Count, Dollars, Name, Seconds, Share, Workers
 from agentv.types.cases import (
     ITEM_PREFIX,
     METADATA_PREFIX,
@@ -263,7 +263,7 @@ class SuiteExecutionModel(FileModel, frozen=True, kw_only=True):
     target: Name | None = None
     targets: list[Name] = field(default_factory=list)
     evaluators: Evaluators = None
-    workers: Count | None = None
+    workers: Workers | None = None
     trials: Count | None = None
     timeout_seconds: Seconds | None = None
     evaluator_timeout_seconds: Seconds | None = None
@@ -315,7 +315,7 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     trials: Count | None = None
     confirm_reruns: Count | None = None
     cluster: ClusterKey | None = None
-    workers: Count | None = None
+    workers: Workers | None = None
     budget_usd: Dollars | None = None
     timeout_seconds: Seconds | None = None
     evaluator_timeout_seconds: Seconds | None = None

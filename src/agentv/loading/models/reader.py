@@ -65,7 +65,8 @@ def kind_of(value: JsonValue) -> str:
 def expected_kind(error: ErrorDetails) -> str | None:
     """Return the expected kind of value in words, if an error is about the kind; else None."""
     if error["type"] == "literal_error":
-        return f"one of {', '.join(_allowed_literals(error))}"
+        names = _allowed_literals(error)
+        return f"one of {', '.join(names)}" if len(names) > 1 else repr(names[0])
     return _KINDS.get(error["type"])
 
 
@@ -81,8 +82,9 @@ def mismatch(errors: Sequence[ErrorDetails], raw: JsonValue, *, as_written: bool
     """
     kinds = list(dict.fromkeys(filter(None, map(expected_kind, errors))))
     choices = [name for error in errors if error["type"] == "literal_error" for name in _allowed_literals(error)]
-    if choices and isinstance(raw, str):
-        others = (kind for kind in kinds if not kind.startswith("one of "))
+    is_quoted_number = isinstance(raw, str) and "a whole number" in kinds and _NUMBER.fullmatch(raw) is not None
+    if choices and isinstance(raw, str) and not is_quoted_number:
+        others = filter(None, (expected_kind(error) for error in errors if error["type"] != "literal_error"))
         allowed = f"allowed: {' or '.join((', '.join(choices), *others))}"
         return ProblemText(f"{raw[:60]!r} is not allowed here", allowed, nearest(raw, choices))
     is_fraction = isinstance(raw, float) and kinds == ["a whole number"]

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from agentv.loading.models.eval_files import WorkspaceModel
 from agentv.loading.models.file_model import DefinedAs, FileModel
-from agentv.types.bounds import Count, Milliseconds, Name, Seconds
+from agentv.types.bounds import Count, Milliseconds, Name, Seconds, Workers
 from agentv.types.targets import RetryPolicy, Unsigned
 from agentv.types.usage import Price
 
@@ -88,7 +88,7 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
     judge: Name | None = None
     fallback_targets: list[Name] = field(default_factory=list)
     unsigned: Unsigned = "error"
-    workers: Count | None = None
+    workers: Workers | None = None
     provider_batching: bool = False
     batch_size: Count | None = None
     max_retries: RetryCount | None = None

@@ -711,6 +711,7 @@ def _with_project(suite: EvalSuite, sha256: str, finder: FileFinder, project: Pr
         repository_root=str(finder.repository_root),
         prices=project.prices,
         redact=project.redact,
+        project_workers=project.workers,
         guideline_patterns=finder.guideline_patterns,
         sha256=sha256,
     )

@@ -5,16 +5,15 @@ from typing import Literal, TypeAlias
 
 from agentv.reports.compare.compared import ExplainedComparison, Explanation, Told
 from agentv.reports.compare.words import case_label, has_pairs, pair_members, reason_line
-from agentv.reports.document.blocks import Item, Items, Phrase, Quote, Section
+from agentv.reports.document.blocks import Excerpt, Item, Items, Phrase, Quote, Section
 from agentv.reports.text.amounts import difference_text, score_text
-from agentv.reports.text.long_texts import shortened
 from agentv.scoring.comparison.case_differences import CaseDifference, CaseDifferences, Change
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.sides import PASSED
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState
 
-_MAX_TEXT_CHARS = 1_000
+_MAX_LINES = 3
 _MARKS: dict[Change, RowState] = {"regressed": "fail", "improved": "pass", "same": "borderline"}
 
 Direction: TypeAlias = Literal["fell", "rose"]
@@ -71,7 +70,7 @@ def _item(
         Quote(case_label(case.pair.after, comparison)),
         facts=tuple(filter(None, facts)),
         mark=_MARKS[case.change],
-        comments=tuple(_texts(explanation)),
+        excerpts=tuple(_excerpts(explanation)),
     )
 
 
@@ -87,18 +86,14 @@ def _trials(case: CaseDifference, comparison: Comparison) -> str:
     return f"{passed} trials passed"
 
 
-def _texts(explanation: Explanation) -> Iterator[tuple[str, str]]:
-    """Yield the labelled texts of a case: its question, both answers, and the reasons of scores below 1."""
+def _excerpts(explanation: Explanation) -> Iterator[Excerpt]:
+    """Yield the texts of a case: its question, both answers, and the reasons of scores below 1."""
     sides = (("before", explanation.before), ("after", explanation.after))
     if explanation.question:
-        yield "question", _excerpt(explanation.question)
+        yield Excerpt("question", explanation.question)
     for name, told in sides:
         if told.answer is not None:
-            yield name, _excerpt(told.answer) or "(empty)"
+            yield Excerpt(name, told.answer.strip() or "(empty)", _MAX_LINES)
     reasons = [(name, told.reason) for name, told in sides if told.reason and not told.has_full_score]
     for name, reason in reasons:
-        yield "reason" if len(reasons) == 1 else f"reason {name}", reason
-
-
-def _excerpt(text: str) -> str:
-    return shortened(text.strip(), max_chars=_MAX_TEXT_CHARS)
+        yield Excerpt("reason" if len(reasons) == 1 else f"reason {name}", reason, _MAX_LINES)

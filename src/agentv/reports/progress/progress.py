@@ -1,6 +1,7 @@
 """The progress of a run, counted from its events, and shown as plain lines that never move the cursor."""
 
 import math
+import shlex
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,10 +14,11 @@ from msgspec.structs import replace
 from agentv.reports.progress.finished_cases import FinishedCases
 from agentv.reports.run.failed_cases import annotations, case_line
 from agentv.reports.run.figures import STATE_NAMES
+from agentv.reports.run.file_changes import ChangesText, FileChanges
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels
 from agentv.reports.text.amounts import clock_text, count_text, money_text, percent_text, seconds_text
 from agentv.reports.text.printable import escape_commands, one_line, printable
-from agentv.reports.text.signs import Signs, signs_for
+from agentv.reports.text.signs import Signs, signs_for, without_colour
 from agentv.reports.text.width import clip, wrap_lines
 from agentv.scoring.counting.tallies import JUDGED_STATES, saved_by_judges
 from agentv.scoring.results.aggregation import row_state
@@ -376,7 +378,7 @@ class VerboseLines:
         return self._stream().encoding or "utf-8"
 
     def _answer_lines(self, answer: Answer) -> Iterator[str]:
-        """Yield the head of an answer, and the question and the answer behind a gutter."""
+        """Yield the head of an answer, question and answer behind a gutter, and what changed in its workspace."""
         slot = answer.slot
         outcome = f": error {answer.error.kind}" if answer.error else ""
         took = seconds_text(None if answer.duration_ms is None else answer.duration_ms / 1000)
@@ -387,11 +389,18 @@ class VerboseLines:
             "error": "" if answer.error is None else answer.error.message,
         }
         signs = signs_for(self._encoding)
+        room = None if self._width is None else max(self._width - _GUTTER_WIDTH, _MIN_TEXT_WIDTH)
         for name, text in texts.items():
-            room = None if self._width is None else max(self._width - _GUTTER_WIDTH, _MIN_TEXT_WIDTH)
             lines = wrap_lines(signs.escape_unsupported(printable(text)), room) if text else []
             for number, line in enumerate(lines):
                 yield f"  {'' if number else name:8} {signs.gutter} {line}".rstrip()
+        changes = FileChanges.of(answer)
+        if changes is not None:
+            command = f"agentv show {answer.run_id or 'latest'} {shlex.quote(slot.eval_id)} -v"
+            layout = ChangesText(room, signs, without_colour, rest_command=one_line(command))
+            yield from (f"  {line}" for line in (*layout.files(changes), *layout.diff(changes)))
+            if changes.folder is not None:
+                yield f"  workspace: {one_line(changes.folder)}"
 
     def _write(self, lines: Iterable[str]) -> None:
         stream, encoding = self._stream(), self._encoding

@@ -118,6 +118,37 @@ class Column(Struct):
 _NO_COLUMN = Column()
 
 
+class _Extremes:
+    """The position of the row with the lowest score of each case; with `sign` -1, of the highest."""
+
+    def __init__(self, sign: int = 1) -> None:
+        self._sign = sign
+        self._scores = array("d")
+        self._positions: tuple[array[int], ...] = (array("I"), array("Q"), array("I"))
+
+    def add(self, index: int, score: float, position: RowPosition) -> None:
+        """Remember a row of a case if its score is the extreme one so far."""
+        missing = index + 1 - len(self._scores)
+        if missing > 0:
+            self._scores.extend([math.inf] * missing)
+            for numbers in self._positions:
+                numbers.frombytes(bytes(numbers.itemsize * missing))
+        if self._sign * score < self._scores[index]:
+            self._scores[index] = self._sign * score
+            for numbers, number in zip(self._positions, position, strict=True):
+                numbers[index] = number
+
+    def score(self, index: int) -> float:
+        """Return the extreme score of a case that has one."""
+        return self._sign * self._scores[index]
+
+    def position(self, index: int) -> RowPosition | None:
+        """Return the position of a case's row, None without one."""
+        if index >= len(self._scores) or math.isinf(self._scores[index]):
+            return None
+        return RowPosition(*(numbers[index] for numbers in self._positions))
+
+
 class Side:
     """The rows of one run, grouped by CaseName: a measure of a case is the mean over its repeats.
 
@@ -152,8 +183,8 @@ class Side:
         self._columns: dict[str, Column] = {}
         self._rows = array("I")
         self._errors = array("I")
-        self._worst_scores = array("d")
-        self._worst_positions: tuple[array[int], ...] = (array("I"), array("Q"), array("I"))
+        self._worst = _Extremes()
+        self._best = _Extremes(sign=-1)
         self._keys = CaseKeys()
         self._sessions: dict[int, str] = {}
 
@@ -174,11 +205,17 @@ class Side:
         self._errors[index] += row.state == "error"
         for name, value in row.measures.items():
             self._columns.setdefault(name, Column()).add(index, value)
-        score = row.measures.get(SCORE, _NO_SCORE)
-        if row.position is not None and score < self._worst_scores[index]:
-            self._worst_scores[index] = score
-            for numbers, number in zip(self._worst_positions, row.position, strict=True):
-                numbers[index] = number
+        if row.position is not None:
+            self._add_position(index, row.measures.get(SCORE, _NO_SCORE), row.position)
+
+    def _add_position(self, index: int, score: float, position: RowPosition) -> None:
+        """Remember the row if it has the lowest or the highest score of its case; the only one is the lowest alone."""
+        first = self._worst.position(index)
+        if first is not None:
+            if self._best.position(index) is None:
+                self._best.add(index, self._worst.score(index), first)
+            self._best.add(index, score, position)
+        self._worst.add(index, score, position)
 
     def add_case(self, suite: str, eval_id: str, case_key: str, *, prompt: str | None = None) -> None:
         """Record the key of a case's content (messages, expectations, evaluators), which all targets share."""
@@ -200,9 +237,6 @@ class Side:
             self._prompts[slot.prompt] = None
             self._rows.append(0)
             self._errors.append(0)
-            self._worst_scores.append(math.inf)
-            for numbers in self._worst_positions:
-                numbers.append(0)
         return index
 
     def index_of(self, name: CaseName) -> int | None:
@@ -302,6 +336,9 @@ class Side:
         None if no row of the case has a position.
         """
         index = self.index_of(name)
-        if index is None or math.isinf(self._worst_scores[index]):
-            return None
-        return RowPosition(*(numbers[index] for numbers in self._worst_positions))
+        return None if index is None else self._worst.position(index)
+
+    def best_row(self, name: CaseName) -> RowPosition | None:
+        """Return the position of the row of a case that has the highest score, as `worst_row` that of the lowest."""
+        index = self.index_of(name)
+        return None if index is None else self._best.position(index) or self._worst.position(index)
