@@ -55,7 +55,7 @@ def test_a_run_finds_how_many_calls_a_server_takes(tmp_path: Path, monkeypatch: 
     with serving(server.answer) as running:
         retries = "max_retries: 8, retry_initial_delay_ms: 5, retry_backoff_factor: 1"
         target = f"{{name: t, provider: openai, model: m, api_key: k, base_url: '{running.url}/v1', {retries}}}"
-        write_suite(tmp_path, cases=150, target=target)
+        write_suite(tmp_path, cases=60, target=target)
         report = evaluate("suite.yaml", workers="auto")
     assert report.verdict.exit_code == 0
     assert START < server.most_held <= 10

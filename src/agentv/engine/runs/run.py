@@ -22,6 +22,7 @@ from agentv.engine.running.batch import Batching, batching_of, run_batch, sends_
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.recorded_run import record_run
 from agentv.engine.running.recorder import RunRecorder, StopSignal
+from agentv.engine.runs.waiting import WaitingWatch
 from agentv.evaluators.watched_files import WatchedFiles
 from agentv.execution.auto_workers import START, AutoWorkers, WorkerTuner
 from agentv.execution.backends.local import LocalBackend
@@ -30,9 +31,10 @@ from agentv.loading.project import config_files
 from agentv.loading.suites.suites import relative_name
 from agentv.storage.run.find import calibrations_folder
 from agentv.types.errors import AgentvError
-from agentv.types.events import Observer, RowsCounted, RunStarted, RunStopping
+from agentv.types.events import Observer, RowsCounted, RunNote, RunStarted, RunStopping
 from agentv.types.json_value import JsonValue
 from agentv.types.protocols import NODE_LEASE_S, Clock, QuotaService, ResultStore
+from agentv.types.records.result import CaseResult
 from agentv.types.records.run import RunRecord
 from agentv.types.results import RunReport
 from agentv.types.targets import ResolvedTarget
@@ -377,11 +379,31 @@ async def _run_target(
             live = runner.runtime.provider(target).provider
             reason = getattr(live, "no_batch_reason", f"a {target.provider} target cannot batch")
             recorder.note(f"target {target.name!r}: {reason}; calling case by case")
-        await backend.run(runner.run, begin_tasks(), recorder.row)
+        await backend.run(runner.run, begin_tasks(), _noting_waits(target, plan, recorder, resume_plan))
         return
     for batch in batching.split(filter(None, begin_tasks(by_trial=True))):
         for part in runner.dependencies.split(batch):
             await run_batch(part, batching=batching, runner=runner, backend=backend, recorder=recorder)
+
+
+def _noting_waits(
+    target: ResolvedTarget, plan: RunPlan, recorder: RunRecorder, resume_plan: "ResumePlan | None"
+) -> Callable[[CaseResult], None]:
+    """Return the function that records a result. It notes once if a long run waits for one call after another."""
+    planned = plan.planned
+    is_set = plan.configured_workers(target) is not None or plan.workers(target) > 1
+    if is_set or planned is None or resume_plan is not None or target is not plan.targets[0]:
+        return recorder.row
+    now = asyncio.get_running_loop().time
+    watch = WaitingWatch(planned // len(plan.targets), now())
+
+    def record(result: CaseResult) -> None:
+        recorder.row(result)
+        note = watch.after_result(now())
+        if note is not None:
+            recorder.emit(RunNote(note))  # not stored: it is about the time that is left now
+
+    return record
 
 
 def _batching(

@@ -83,6 +83,14 @@ def clock_text(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes:02}:{left:02}"
 
 
+def about_text(seconds: float) -> str:
+    """Return a duration as one would say it: `15 s` (from 20 s on a multiple of 5), `2 min`, `1 h 20 min`."""
+    if round(seconds) < 90:  # noqa: PLR2004 - 1.5 minutes
+        return f"{max(1, round(seconds)) if seconds < 20 else 5 * round(seconds / 5)} s"  # noqa: PLR2004
+    hours, minutes = divmod(round(seconds / _MINUTE_S), _MINUTE_S)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
 def took_text(seconds: float) -> str:
     """Return the duration of a run: `0.3 s`, `41 s`, and from one minute on `02:41`, as `clock_text` writes it."""
     if seconds >= _MINUTE_S:
