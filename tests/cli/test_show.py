@@ -131,7 +131,7 @@ def test_show_json_of_a_case_has_case_row_and_answer(call: Call) -> None:
 def test_runs_list_has_the_latest_first(call: Call) -> None:
     assert call("runs", "list") == (
         0,
-        (f"{RUN.run_id}  finished  50 % of 2    nightly\n{OLDER}  finished  50 % of 2\n"),
+        (f"{RUN.run_id}  finished  50 % of 2  nightly\n{OLDER}  finished  50 % of 2\n"),
         "",
     )
 

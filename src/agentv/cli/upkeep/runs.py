@@ -66,7 +66,7 @@ def _listed(runs: "Sequence[ListedRun]") -> "Iterator[str]":
     ]
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
     for run, row in zip(runs, cells, strict=True):
-        columns = "  ".join(pad(cell, width) for cell, width in zip(row, widths, strict=True))
+        columns = "  ".join(pad(cell, width) for cell, width in zip(row, widths, strict=True) if width)
         if run.problem is not None:
             columns = f"{pad(run.run_id, widths[0])}  {pad(run.state, widths[1])}  {one_line(run.problem)}"
         yield "  ".join((columns, *_marks(run))).rstrip()
