@@ -14,10 +14,10 @@ from tests.reports.rows import FAILED, HOSTILE, REPORT, STARTED
 from tests.support.stored import make_result
 
 from agentv.reports.run.exports import make_export
-from agentv.reports.run.formats import ReportTools
+from agentv.reports.run.formats import ReportTools, make_json_lines
 from agentv.reports.text.printable import UNSAFE
 from agentv.reports.text.yaml_text import yaml_item
-from agentv.storage.records.encode import export_record
+from agentv.storage.records.encode import export_line, export_record
 from agentv.types.errors import ConfigError
 from agentv.types.events import RowFinished, RunEnded
 from agentv.types.json_value import JsonObject
@@ -43,6 +43,14 @@ def test_jsonl_has_a_row_a_line(tmp_path: Path) -> None:
     lines = (tmp_path / "x.jsonl").read_text(encoding="utf-8").split("\n")
     assert [json.loads(line) for line in lines[:-1]] == [as_json(FAILED), as_json(HOSTILE)]
     assert lines[-1] == ""
+
+
+def test_a_line_that_is_encoded_at_once_has_the_same_values() -> None:
+    lines = make_json_lines(ReportTools(export_record, to_line=export_line))
+    records = make_json_lines(ReportTools(export_record))
+    for event in map(RowFinished, (FAILED, HOSTILE)):
+        assert lines.text_of(event).endswith("}\n")
+        assert list(json.loads(lines.text_of(event)).items()) == list(json.loads(records.text_of(event)).items())
 
 
 @pytest.mark.parametrize("suffix", [".yaml", ".yml"])

@@ -12,7 +12,7 @@ from agentv.reports.run.data_frame import columns_of, make_frame
 from agentv.reports.run.exports import make_export
 from agentv.reports.run.formats import ReportTools
 from agentv.reports.run.views import RowDetail
-from agentv.storage.records.encode import export_record
+from agentv.storage.records.encode import export_line, export_record
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError
 from agentv.types.events import RowFinished, RunEnded
@@ -40,7 +40,13 @@ def read_details(stored: StoredRun, rows: Sequence[CaseResult]) -> list[RowDetai
 
 def report_tools(*, include_trace: bool) -> ReportTools:
     """Return the tools for report formats, which read from the run folder."""
-    return ReportTools(partial(export_record, include_trace=include_trace), _rows_of, _details_of, _record_of)
+    return ReportTools(
+        partial(export_record, include_trace=include_trace),
+        _rows_of,
+        _details_of,
+        _record_of,
+        to_line=partial(export_line, include_trace=include_trace),
+    )
 
 
 def _rows_of(report: RunReport) -> Iterable[CaseResult]:

@@ -246,18 +246,23 @@ def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObj
     request to a judge has both names of the seeds, `evaluator_provider_request` and `evaluator_raw_request`. Values
     from plug-ins that are not JSON are converted as in the run folder.
     """
+    return decode(export_line(result, include_trace=include_trace))
+
+
+def export_line(result: CaseResult, *, include_trace: bool = False) -> bytes:
+    """Return `export_record` as a line of JSON without its end."""
     record = to_record(result)
+    evaluators = record.pop("evaluator_results", ())
     if not include_trace:
         record.pop("trace", None)
         record.pop("output_messages", None)
         if result.partial is not None:
             record["partial"] = to_record(replace(result.partial, trace=None, output_messages=None))
     if result.single_form:
-        record |= _flat_fields(result.evaluator_results)
-        record.pop("evaluator_results", None)
+        record |= _flat_fields(evaluators)
     else:
-        record["evaluator_results"] = [_exported_evaluator(to_record(each)) for each in result.evaluator_results]
-    return decode(encode({key: record[key] for key in EXPORT_KEYS if key in record}))
+        record["evaluator_results"] = list(map(_exported_evaluator, evaluators))
+    return encode({key: record[key] for key in EXPORT_KEYS if key in record})
 
 
 def _exported_evaluator(record: JsonObject) -> JsonObject:
@@ -273,10 +278,10 @@ def _exported_evaluator(record: JsonObject) -> JsonObject:
     return exported
 
 
-def _flat_fields(evaluators: tuple[EvaluatorResult, ...]) -> dict[str, JsonValue]:
+def _flat_fields(evaluators: Sequence[JsonObject]) -> dict[str, JsonValue]:
     if not evaluators:
         return {}
-    record = to_record(evaluators[0])
+    record = evaluators[0]
     flat = {key: record[key] for key in _SINGLE_FORM_FIELDS if key in record}
     if REQUEST in record:
         flat |= dict.fromkeys((REQUEST, RAW_REQUEST), record[REQUEST])
