@@ -122,7 +122,7 @@ def test_cases_and_answers_may_be_dicts() -> None:
     for wrong, message in (
         ([case, {"id": "b", "inptu": "q"}], r"cases\[1\]: Unexpected keyword argument 'inptu'"),
         ([case, "b"], r"cases\[1\] must be an EvalCase or a dict of its fields, not a str"),
-        (case, r"evaluate\(\) takes a path, an EvalSuite or a list of EvalCases; got dict"),
+        (case, r"evaluate\(\) takes a path, an EvalSuite, an iterable of cases or rows, or a DataFrame; got dict"),
     ):
         given: Any = wrong
         with pytest.raises(ConfigError, match=message):
