@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from agentv.loading.check.slow_judges import slow_judge_note
 from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath, Key
 from agentv.loading.files.dotenv import load_env
@@ -236,7 +237,7 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
     """
     first: tuple[EvalCase, str] | None = None
     others = 0
-    unchecked = _UncheckedCases()
+    unchecked, judged = _UncheckedCases(), list[EvalCase]()
     fills_own_cases = suite.fills_placeholders and not suite.path.endswith(".jsonl")
     try:
         for case in suite.cases:
@@ -245,6 +246,8 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
                 row_problems += case.problems if suite.cases.count is None else ()
                 continue
             unchecked.add(case)
+            if suite.cases.count is not None:
+                judged.append(case)
             if case.skip is None and not is_filled and (name := _first_variable(case)):
                 others += first is not None
                 first = first or (case, name)
@@ -261,6 +264,8 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
         message = f"{{{{ {name} }}}} is text here{more}: {reason}"
         yield _warning_at(case, message)
     yield from unchecked.warnings()
+    if (slow := slow_judge_note(suite, judged)) is not None:
+        yield _warning_at(*slow)
 
 
 class _CountedCases(Struct):
