@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from agentv.scoring.comparison.compare import case_differences
+from agentv.scoring.comparison.case_differences import CaseDifferences
 from agentv.scoring.comparison.confirmations import suspected_cases
-from agentv.scoring.comparison.sides import PASSED, SCORE, ScoredRow, Side, align
+from agentv.scoring.comparison.pairs import align
+from agentv.scoring.comparison.sides import PASSED, SCORE, ScoredRow, Side
 from agentv.scoring.gates.confirmed import is_confirmed
 from agentv.scoring.statistics.paired import paired_procedure
 from agentv.scoring.statistics.power import SIGNIFICANCE
@@ -89,7 +90,7 @@ def side(label: str, chances: Chances, trials: int, rng: random.Random) -> Side:
 def simulate(before: Chances, after: Chances, setting: Setting, rng: random.Random) -> Outcome:
     """Run the baseline and a later run once, and check the gates."""
     old, new = side("before", before, setting.trials_before, rng), side("after", after, setting.trials_after, rng)
-    cases = list(case_differences(old, new, align(old, new).pairs))
+    cases = list(CaseDifferences(align(old, new).pairs))
     procedure = paired_procedure([[case.difference] for case in cases], rng)
     mean = sum(case.difference for case in cases)
     suspects = [int(name.eval_id.removeprefix("case-")) for name in suspected_cases(old, new)]

@@ -11,6 +11,7 @@ from agentv.version import __version__ as __version__
 
 _HOMES: Mapping[str, tuple[str, ...]] = {
     "agentv.api": (
+        "compare",
         "evaluate",
         "evaluate_async",
         "load_suite",
@@ -29,6 +30,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "agentv.engine.criteria.sampler": ("Sampler",),
     "agentv.engine.running.evaluators_for_case": ("build_evaluator_registry", "run_evaluators_for_case"),
     "agentv.engine.plugins.plugins": ("evaluator", "provider", "report", "store"),
+    "agentv.scoring.comparison.compare": ("Comparison",),
     "agentv.scoring.judges.agreement": ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha", "weighted_kappa"),
     "agentv.scoring.tools.traces": ("summarize_trace",),
     "agentv.storage.judgements.json_file": ("JsonFileStorageProvider",),

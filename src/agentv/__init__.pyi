@@ -1,4 +1,5 @@
 # The public names for type checkers; __init__.py imports them when they are used.
+from agentv.api import compare as compare
 from agentv.api import evaluate as evaluate
 from agentv.api import evaluate_async as evaluate_async
 from agentv.api import load_suite as load_suite
@@ -25,6 +26,7 @@ from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluator as LlmJudgeEval
 from agentv.evaluators.judges.llm_judge import LlmJudgeEvaluatorOptions as LlmJudgeEvaluatorOptions
 from agentv.evaluators.judges.llm_judge import PromptEvaluator as PromptEvaluator
 from agentv.evaluators.tools.tool_trajectory import ToolTrajectoryEvaluator as ToolTrajectoryEvaluator
+from agentv.scoring.comparison.compare import Comparison as Comparison
 from agentv.scoring.judges.agreement import cohen_kappa as cohen_kappa
 from agentv.scoring.judges.agreement import fleiss_kappa as fleiss_kappa
 from agentv.scoring.judges.agreement import krippendorff_alpha as krippendorff_alpha

@@ -31,6 +31,8 @@ from agentv.loading.files.places import find_home
 from agentv.loading.suites import suites
 from agentv.loading.targets import targets
 from agentv.registry import Specs
+from agentv.scoring.comparison.case_differences import THRESHOLD
+from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.results.by_criterion import JudgedCriteria
 from agentv.types.aggregated_result import AggregatedEvaluationResult, EvaluationRunError
 from agentv.types.cases import EvalSuite
@@ -44,6 +46,7 @@ from agentv.types.targets import TargetConfig
 
 if TYPE_CHECKING:
     from agentv.engine.criteria.process_runs import ProcessRun
+    from agentv.engine.stored.comparison import Compared
 
 T = TypeVar("T")
 
@@ -85,16 +88,19 @@ def evaluate(
 ) -> RunReport:
     """Run cases against a target, judge the answers, and return the report with every row in `results`.
 
-    `source` is an eval file or folder, an EvalSuite, or EvalCases. The answers come from `target` (a name, a
-    TargetConfig or a Provider) or from `task`, a function that takes a ProviderRequest and returns the answer, or the
-    agent object of a framework. `evaluators` (configs, objects, functions of the context) replace the evaluators of the
-    suite, but not those of a case. `judge` is the model behind model judges. `folder` is the `.agentv` folder to store
-    the run in. By default, a run of an eval file is stored in the nearest `.agentv` from the working folder upward, and
-    a run of cases given as objects stays in memory. A file that looks like an eval file and is not read is a warning,
-    and a note of the report. `store` is the URL of a team database (`postgresql://…`) to store the run in as well as in
-    a folder; it is never read from an environment variable. `quota` is the URL of the database through which runs share
-    rate limits: by default that of `store`; "none" turns sharing off. `options` are the fields
-    of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
+    `source` is an eval file or folder, a table file (CSV, TSV, Parquet), an EvalSuite, cases, or rows: dicts, or a
+    DataFrame of pandas or polars. Rows have the columns of a dataset, such as `input` and `expected`; any other key is
+    a variable, `{{ key }}` in the settings of `evaluators`. An iterable is read to its end first.
+
+    The answers come from `target` (a name, a TargetConfig or a Provider) or from `task`, a function that takes a
+    ProviderRequest and returns the answer, or the agent object of a framework. `evaluators` (configs, objects,
+    functions of the context) replace the evaluators of the suite, but not those of a case. `judge` is the model behind
+    model judges. `folder` is the `.agentv` folder to store the run in. By default, a run of an eval file is stored in
+    the nearest `.agentv` from the working folder upward, and a run of cases given as objects stays in memory. A file
+    that looks like an eval file and is not read is a warning, and a note of the report. `store` is the URL of a team
+    database (`postgresql://…`) to store the run in as well as in a folder; it is never read from an environment
+    variable. `quota` is the URL of the database through which runs share rate limits: by default that of `store`;
+    "none" turns sharing off. `options` are the fields of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
 
     Works in a script and inside a running event loop (a notebook). Raises ConfigError before any paid call.
 
@@ -173,7 +179,37 @@ async def _evaluate(
         await opened.enter_async_context(connect_to_cluster(plan))
         store = make_store(plan, clock=clock, on_disk=is_stored, store_url=store_url)
         report = await run_plan(plan, store=store, observers=[rows, *observers], clock=clock, rng=rng, quota=quota)
-    return replace(report, results=tuple(rows.results), outputs=SavedReports(inputs.specs.reports))
+    from agentv.storage.run.memory import MemoryStore  # noqa: PLC0415 - few runs are in memory only
+
+    cases = store.cases if isinstance(store, MemoryStore) else ()
+    return replace(report, results=tuple(rows.results), outputs=SavedReports(inputs.specs.reports, cases=cases))
+
+
+def compare(
+    before: "Compared",
+    after: "Compared",
+    *,
+    threshold: float = THRESHOLD,
+    unpaired: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+) -> Comparison:
+    """Compare two runs case by case, with the statistics of `agentv compare`.
+
+    Each side is a report of `evaluate()`, a run (id, name, tag, path, `latest`, `latest~1`), a file (a baseline or
+    exported results), or a list of results. Two sides with one target each are compared even if the targets differ.
+    `threshold` is the smallest change of a case's score (0..1) that counts as a win or loss. `unpaired` compares
+    independent samples; so does a comparison with too few common cases. `folder` is the `.agentv` folder that has the
+    runs: by default the nearest one. Raises ConfigError for a run that is not found, and if no case can be compared.
+
+        better = evaluate(cases, task=new_agent, evaluators=evaluators)
+        comparison = compare(evaluate(cases, task=old_agent, evaluators=evaluators), better)
+        assert comparison.finding in ("better", "worse", "no significant difference")
+        fell = [case.pair.after.eval_id for case in comparison.fell()]
+    """
+    from agentv.engine.stored.comparison import compare_given  # noqa: PLC0415 - most processes compare nothing
+
+    home = Path(folder) if folder is not None else find_home(Path.cwd())
+    return compare_given(before, after, home=home, threshold=threshold, unpaired=unpaired)
 
 
 async def run_evaluation(

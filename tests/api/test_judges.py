@@ -293,3 +293,11 @@ def test_a_judge_of_the_same_provider_stands_beside_the_given_targets() -> None:
     evaluators = [{"type": "llm_judge"}, {"type": "llm_judge", "name": "other", "target": "mock"}]
     result = run_evaluation_sync(INPUT, EvaluationRunConfig(evaluators=evaluators, judge=judge, targets=[target]))
     assert [each.value for each in result.results] == [0.9, 0.1]
+
+
+def test_a_python_target_judges_with_a_dict_as_a_function_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "judge.py").write_text(f"def judge(request):\n    return {VERDICT!r}\n")
+    judge = {"provider": "python", "callable": "judge.py:judge"}
+    assert judged_by(judge) == 0.9
+    assert judged_by(TargetConfig("own", "python", {"callable": "judge.py:judge"})) == 0.9

@@ -28,7 +28,7 @@ def test_the_notebooks_html_shows_verdict_reasons_and_tables(tmp_path: Path) -> 
     html = (tmp_path / "first-notebook.html").read_text()
     shown = r'<div class="jp-RenderedHTMLCommon[^>]*data-mime-type="text/html"[^>]*>(.*?)</table>'
     outputs = re.findall(shown, html, re.DOTALL)
-    judged, report, row, frame = outputs
+    judged, report, row, frame, compared = outputs
     assert "FAIL 0.50 (2 of 2 scored)" in judged
     assert 'contains "30 days"' in judged
     assert "expected at most 4 words, got 9" in judged
@@ -36,4 +36,5 @@ def test_the_notebooks_html_shows_verdict_reasons_and_tables(tmp_path: Path) -> 
     assert 'expected "Madrid", got "It is Paris."' in report
     assert "FAIL 0.50 france" in row
     assert "verdict" in frame
+    assert "1 case fell, 1 rose" in compared
     assert not any("<script" in output for output in outputs)

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -146,6 +147,30 @@ def test_a_report_is_a_data_frame() -> None:
     assert list(frame["score.contains"]) == [1.0, 1.0]
     assert list(frame["score.<b>"]) == [1.0, 0.0]
     assert list(frame["verdict"]) == ["pass", "fail"]
+
+
+@pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "in memory"])
+def test_a_frame_and_a_notebook_have_the_question_and_what_was_expected(tmp_path: Path, *, is_stored: bool) -> None:
+    cases = [
+        EvalCase("a", "How <many>?", expected_outcome="Says six"),
+        EvalCase(
+            "b", "Who?", expected_outcome="Names her", expected_messages=[{"role": "assistant", "content": "Ada"}]
+        ),
+    ]
+    evaluators = [{"name": "six", "type": "contains", "value": "six"}]
+    folder = tmp_path / ".agentv" if is_stored else None
+    report = evaluate(cases, task=lambda _: "Five.", evaluators=evaluators, folder=folder)
+    for each in (report, pickle.loads(pickle.dumps(report))):
+        frame = each.to_dataframe()
+        assert list(frame["question"]) == ["How <many>?", "Who?"]
+        assert list(frame["expected"]) == ["Says six", "Ada"]
+        assert list(frame["answer"]) == ["Five.", "Five."]
+    shown = report._repr_html_()
+    assert "<td style='text-align:left'>How &lt;many&gt;?</td>" in shown
+    assert "<td style='text-align:left'>Ada</td><td style='text-align:left'>Five.</td>" in shown
+    if folder is not None:
+        shutil.rmtree(folder)
+        assert list(report.to_dataframe()["question"]) == [None, None]
 
 
 FRAME_WITHOUT = """

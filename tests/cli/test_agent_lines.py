@@ -98,7 +98,19 @@ def test_an_agent_without_a_log_shows_nothing(tmp_path: Path) -> None:
     out, errors = printed(tmp_path, "-v")
 
     assert "I look at the order." not in out + errors
-    assert "answer: refund coder: 5 characters" in errors
+    assert "answer: refund coder in " in errors
+    assert "  question │ refund\n  answer   │ Done.\n" in errors
+
+
+def test_questions_and_answers_are_printed_in_full(tmp_path: Path) -> None:
+    text = "\n\n".join(["word " * 60, "::error::not a command", "Done."])
+    project(tmp_path, printing(text), others={"stream_logs": False})
+
+    _, errors = printed(tmp_path, "-v")
+
+    assert errors.count("word") == 60
+    assert "  question │ refund\n  answer   │ word word" in errors
+    assert "           │ ::error::not a command\n           │\n           │ Done.\n" in errors
 
 
 def test_lines_of_several_workers_name_their_case(tmp_path: Path) -> None:

@@ -44,6 +44,14 @@ def test_a_baseline_without_scores_is_refused_and_a_missing_one_is_named(project
     assert (code, "warning: 1 case of 2 without a score" in said) == (0, True), said
 
 
+def test_a_file_as_the_run_is_answered_with_the_option_for_it(project: Project) -> None:
+    assert project.call("run", "suite.yaml", "-o", "rows.jsonl")[0] == 0
+    for name in ("main.jsonl", "rows.jsonl"):
+        code, said = project.call("baseline", "save", name)
+        assert (code, f"to write the latest run to it: agentv baseline save -o {name}" in said) == (4, True), said
+    assert project.call("baseline", "save", "rows.jsonl", "-o", "main.jsonl")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -103,7 +111,7 @@ def test_a_run_is_held_against_a_run_a_tag_or_a_file(project: Project) -> None:
         )
         assert "mean -0.33 (-1.00 to +1.00) over 3 cases in both\n          2 regressed, 0 improved" in said
         (moved,) = (line.removeprefix("Changes: agentv ") for line in said.splitlines() if line.startswith("Changes"))
-        assert "regressed: 2" in project.call(*moved.split())[1]
+        assert "fell: 2" in project.call(*moved.split())[1]
         project.call("runs", "rm", "latest", "--yes")
 
 

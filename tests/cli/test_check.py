@@ -216,6 +216,23 @@ def test_the_target_in_use_is_checked_with_the_environment(
     assert check(capsys) == (0, "1 file checked: no problems found\n")
 
 
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        ("provider: python, callable: agent.py:answer", "2:43  $.targets[0].callable"),
+        ("provider: replay, file: old.jsonl", "2:39  $.targets[0].file"),
+    ],
+)
+def test_a_missing_file_of_the_used_target_is_reported(
+    capsys: pytest.CaptureFixture[str], settings: str, place: str
+) -> None:
+    write("evals/a.yaml", "execution: {target: t}\n" + CASE)
+    write(".agentv/targets.yaml", f"targets:\n  - {{name: t, {settings}}}\n")
+    code, out = check(capsys, "evals")
+    assert code == 4
+    assert f".agentv/targets.yaml:{place}  there is no file {Path.cwd()}/.agentv/" in out
+
+
 def test_an_unknown_target_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     write("evals/a.yaml", "execution: {target: agnet}\n" + CASE)
     write("targets.yaml", "targets: [{name: agent, provider: mock}]\n")

@@ -56,6 +56,34 @@ def test_the_last_line_is_the_finding(project: Project, keep: Keep) -> None:
     }
 
 
+def test_without_a_run_the_latest_is_compared_with_the_one_before_it_of_its_files(project: Project, keep: Keep) -> None:
+    keep("r1", scores(*[0.9] * 8))
+    keep("r2", scores(1.0), plan={"suites": [{"path": "evals/other.yaml", "sha256": "b" * 64}]})
+    keep("r3", scores(*[0.2] * 8))
+    code, said = project.call("compare")
+    assert (code, said.splitlines()[:2], said.splitlines()[-1]) == (
+        0,
+        ["before  r1", "after   r3"],
+        "8 cases fell, none rose: worse",
+    )
+    assert "one is enough with --baseline" in project.call("compare", "r1")[1]
+
+
+def test_of_a_case_with_trials_the_answers_that_differ_most_are_shown(project: Project, keep: Keep) -> None:
+    def trials(run: str, *values: float) -> list[CaseResult]:
+        rows = [make_row("case", score=value, trial=trial) for trial, value in enumerate(values)]
+        return [replace(row, candidate_answer=f"{run} {row.score:g}") for row in rows]
+
+    keep("r1", trials("first", 0.5, 0.0, 1.0))
+    keep("r2", trials("then", 0.5, 0.0, 0.25))
+    shown = {pair: project.call("compare", *pair.split())[1].splitlines() for pair in ("r1 r2", "r2 r1")}
+    answers = {
+        pair: [line.partition("│ ")[2] for line in lines if line.startswith(("  before ", "  after "))]
+        for pair, lines in shown.items()
+    }
+    assert answers == {"r1 r2": ["first 1", "then 0"], "r2 r1": ["then 0", "first 1"]}
+
+
 def test_all_that_two_runs_differ_in(project: Project, keep: Keep) -> None:
     target = {"name": "t", "provider": "openai", "settings": {"model": "small"}}
     before = {"targets": [target], "suites": [{"path": "evals/s.yaml", "sha256": "a" * 64}]}
@@ -70,11 +98,27 @@ before  r1
 after   r2
 paired  3 cases scored in both
 
+fell: 1
+✗ case-0  1.00 -> 0.50  -0.50  content changed
+  question │ May I return order 7?
+  before   │ (empty)
+  after    │ (empty)
+  reason   │ tone: 0.50
+
+rose: 1
+✓ case-1  0.50 -> 0.90  +0.40  content changed
+  question      │ May I return order 7?
+  before        │ (empty)
+  after         │ (empty)
+  reason before │ tone: 0.50
+  reason after  │ passed
+
             before   after  difference            95 % CI  p  cases
 mean score    0.57    0.53       -0.03     -1.00 to +1.00  1      3
 pass rate   33.3 %  33.3 %      0.0 pp  -69.2 to +69.2 pp  1      3
 tone          0.57    0.53       -0.03     -1.00 to +1.00  1      3
 
+equally good runs differ this much by chance in 100 % of comparisons
 1 win, 1 loss, 1 tie at a threshold of 0.1
 1 pass more often, 1 less often
 3 cases: too few to detect any difference; at least 6 are needed
@@ -83,16 +127,6 @@ differences in setup
   model of target t: small -> large
   system_prompt of target t: none -> Be kind.
   agentv: 0.1.0 -> 0.2.0
-
-regressed: 1
-✗ case-0  1.00 -> 0.50  -0.50  content changed
-  │ before: passed
-  │ after: tone: 0.50
-
-improved: 1
-✓ case-1  0.50 -> 0.90  +0.40  content changed
-  │ before: tone: 0.50
-  │ after: passed
 
 only before: 1
   gone
@@ -186,6 +220,8 @@ def test_json_has_every_case_and_the_reasons_of_those_that_changed(project: Proj
     assert output["measures"][0]["difference"] == -0.375
     assert [case["eval_id"] for case in output["cases"]] == ["case-0", "case-1"]
     assert output["regressed"][0]["reason_after"] == "tone: 0.25"
+    assert output["regressed"][0]["question"] == "May I return order 7?"
+    assert output["regressed"][0]["answer_before"] == ""
 
 
 def test_every_format_for_people_has_the_same_facts(project: Project, keep: Keep) -> None:
@@ -215,7 +251,8 @@ def test_a_page_and_markdown_have_the_matrix_and_the_details_of_each_run(project
         keep(run_id, scores(*[0.2 + 0.3 * number] * 6))
     for name in ("md", "html"):
         shown = unescape(project.call("compare", "r1", "r2", "r3", "--format", name)[1])
-        assert shown.count("<details>") == shown.count("6 cases scored in both") == 2
+        assert shown.count("6 cases scored in both") == 2
+        assert shown.count("<details>") >= 2
         assert "2 runs, each compared separately" in shown
         assert "regressed" in shown
 

@@ -44,7 +44,7 @@ def test_a_converted_log_is_shown_and_listed(capsys: pytest.CaptureFixture[str])
     call("show", run, "fr")
     assert "tool" in capsys.readouterr().out
     call("runs", "list")
-    assert "6 results: 4 pass, 2 fail" in capsys.readouterr().out
+    assert "66.7 % of 6" in capsys.readouterr().out
     call("report", run)
     assert "FAIL: 4 of 6 judged results passed" in capsys.readouterr().out
 

@@ -60,6 +60,6 @@ def test_nothing_of_the_report_at_the_end_is_a_command_to_github(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     project.evaluators = "{name: never, type: contains, value: '##[group]gotcha'}"
     _, said = project.call("run", "suite.yaml")
-    assert "failed on 3 cases" in said
+    assert "did not pass: 3 cases" in said
     lines = [line for line in said.splitlines() if not line.startswith("::error file=suite.yaml,line=")]
     assert not [line for line in lines if "##[" in line or line.lstrip().startswith("::")]

@@ -37,6 +37,29 @@ def test_each_answer_has_a_file_with_its_tool_calls(project: Project) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        (("retry", "latest", "--case", "b"), ["b_t_trial-0_attempt-0_generation-1.json"]),
+        (
+            ("rescore", "latest", "--evaluators", "others.yaml"),
+            [f"{case}_t_trial-0_attempt-0_generation-1.json" for case in "abc"],
+        ),
+    ],
+)
+def test_a_further_judgement_has_a_file_of_its_own(
+    project: Project, command: tuple[str, ...], files: list[str]
+) -> None:
+    (project.folder / "agent.py").write_text(TALKING_AGENT)
+    (project.folder / "others.yaml").write_text("evaluators: [{name: other, type: contains, value: answer}]")
+    project.call("run", "suite.yaml", "--dump-traces")
+    before = dumped(project)
+    project.call(*command, "--dump-traces")
+    added = {name: each for name, each in dumped(project).items() if name not in before}
+    assert list(added) == files
+    assert all(len(each["trace"]) == 1 for each in added.values())
+
+
 def test_an_answer_without_a_trace_has_an_empty_one(project: Project) -> None:
     project.call("run", "suite.yaml", "--dump-traces")
     first = dumped(project)["a_t_trial-0_attempt-0.json"]

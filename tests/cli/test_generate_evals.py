@@ -15,13 +15,12 @@ from agentv.types.cases import EvalCase
 Call = Callable[..., tuple[int, str, str]]
 CASE = {"id": "opening", "input": "When do you open?", "expected_outcome": "At nine", "rubrics": ["Says nine"]}
 WRITTEN = """\
+dialect: agentv
 description: "Cases generated from faq.md"
 evalcases:
   - id: opening
+    input: When do you open?
     expected_outcome: At nine
-    input_messages:
-      - role: user
-        content: When do you open?
     rubrics:
       - id: says-nine
         description: Says nine

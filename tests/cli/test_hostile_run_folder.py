@@ -79,9 +79,9 @@ def test_a_result_that_refers_to_no_stored_answer_takes_no_memory(project: Proje
 
 
 OPTIONS = [
-    ("workers", "many", "workers must be a whole number, not 'many'"),
+    ("workers", "many", "workers must be a whole number or 'auto', not 'many'"),
     ("trials", 1.5, "trials must be a whole number, not 1.5"),
-    ("workers", True, "workers must be a whole number, not True"),
+    ("workers", True, "workers must be a whole number or 'auto', not True"),
     ("shard", 5, "shard must be a string, not 5"),
     ("case_globs", [1, None], "case_globs must be a list of strings, not [1, None]"),
     ("targets", 7, "targets must be a list of strings, not 7"),

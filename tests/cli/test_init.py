@@ -1,12 +1,16 @@
 import json
 import subprocess
 import sys
-from importlib.metadata import distribution
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
+import yaml
 
-from agentv.cli.evals.init import TEMPLATES, recorded_source
+from agentv.cli.evals.init import TEMPLATES, own_source, recorded_source
 
 
 def agentv(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -151,13 +155,11 @@ def test_schemas_are_for_this_machine_and_stay_out_of_git(tmp_path: Path) -> Non
     assert sum(len((tmp_path / name).read_text("utf-8").splitlines()) for name in added) < 200
 
 
-def install_lines(folder: Path) -> list[str]:
-    files = [folder / ".github" / "workflows" / "agentv.yml", folder / ".gitlab-ci.yml"]
-    return [line.split("- ")[1].removeprefix("run: ") for file in files for line in lines_of(file) if "pip in" in line]
-
-
-def lines_of(file: Path) -> list[str]:
-    return file.read_text("utf-8").splitlines()
+def sources(folder: Path) -> list[str]:
+    """Return what the two CI jobs of a project install."""
+    github = yaml.safe_load((folder / ".github" / "workflows" / "agentv.yml").read_text("utf-8"))
+    gitlab = yaml.safe_load((folder / ".gitlab-ci.yml").read_text("utf-8"))
+    return [github["env"]["AGENTV_SOURCE"], gitlab["evals"]["variables"]["AGENTV_SOURCE"]]
 
 
 @pytest.mark.parametrize("template", ["agent", "evaluator-plugin"])
@@ -169,8 +171,7 @@ def test_ci_jobs_install_agentv_from_the_given_place(template: str, tmp_path: Pa
     done = agentv("init", "--from", "my-evaluator agentv", "--template", template, *name, "p", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     url = source.as_uri()
-    more = " '.[test]'" if template == "evaluator-plugin" else ""
-    assert install_lines(tmp_path / "p") == [f"pip install {url}{more}"] * 2
+    assert sources(tmp_path / "p") == [url] * 2
     assert f"CI jobs install agentv from {url}, which exists only on this machine" in done.stdout
     readme = tmp_path / "p" / "README.md"
     assert not readme.exists() or f"pip install {url} -e '.[test]'" in readme.read_text("utf-8")
@@ -179,16 +180,58 @@ def test_ci_jobs_install_agentv_from_the_given_place(template: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("given", "installed"),
     [
-        ("https://example.org/me/agentv", "git+https://example.org/me/agentv"),
+        ("https://example.org/me/agentv@c0ffee", "git+https://example.org/me/agentv@c0ffee"),
         ("git+ssh://git@example.org/me/agentv@v1", "git+ssh://git@example.org/me/agentv@v1"),
         ("https://example.org/agentv-0.1.0-py3-none-any.whl", "https://example.org/agentv-0.1.0-py3-none-any.whl"),
-        ("https://example.org/a.git?x=1&y=2#egg", "'git+https://example.org/a.git?x=1&y=2#egg'"),
+        ("https://example.org/a.git@1?x=1&y=2#egg", "git+https://example.org/a.git@1?x=1&y=2#egg"),
     ],
 )
 def test_ci_jobs_install_agentv_from_the_given_url(given: str, installed: str, tmp_path: Path) -> None:
     done = agentv("init", "--from", given, cwd=tmp_path)
-    assert install_lines(tmp_path) == [f"pip install {installed}"] * 2
-    assert "only this machine" not in done.stdout
+    assert sources(tmp_path) == [installed] * 2
+    assert "CI jobs" not in done.stdout
+
+
+@pytest.fixture
+def served_repository(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """A repository on a web server of this machine: its URL and its commit."""
+    folder = tmp_path / "served" / "agentv.git"
+    folder.mkdir(parents=True)
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for command in (["init", "-q"], [*who, "commit", "-q", "--allow-empty", "-m", "first"], ["update-server-info"]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(folder.parent)))
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/agentv.git/.git", found.stdout.strip()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_args: object) -> None:
+        """Print nothing."""
+
+
+def test_ci_jobs_install_the_commit_that_a_repository_has_now(
+    served_repository: tuple[str, str], tmp_path: Path
+) -> None:
+    url, commit = served_repository
+    assert agentv("init", "--from", url, "a", cwd=tmp_path).returncode == 0
+    assert sources(tmp_path / "a") == [f"git+{url}@{commit}"] * 2
+    assert agentv("init", "--from", f"git+{url}#subdirectory=py", "b", cwd=tmp_path).returncode == 0
+    assert sources(tmp_path / "b") == [f"git+{url}@{commit}#subdirectory=py"] * 2
+
+
+def test_a_repository_that_git_cannot_read_is_refused(served_repository: tuple[str, str], tmp_path: Path) -> None:
+    url, _ = served_repository
+    done = agentv("init", "--from", f"{url}-not", "a", cwd=tmp_path)
+    assert done.returncode == 4
+    assert f"--from {url}-not: cannot read its latest commit: " in done.stderr
+    assert "give a commit, as URL@COMMIT" in done.stderr
+    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.parametrize(
@@ -230,7 +273,9 @@ def test_agentv_is_installed_from_where_this_one_came(recorded: object, source: 
     assert recorded_source(None if recorded is None else json.dumps(recorded)) == source
 
 
-def test_without_from_ci_jobs_install_what_runs_here(tmp_path: Path) -> None:
-    report = json.loads(agentv("init", "--json", cwd=tmp_path).stdout)
-    assert report["agentv"] == recorded_source(distribution("agentv").read_text("direct_url.json"))
-    assert install_lines(tmp_path) == [f"pip install {report['agentv']}"] * 2
+def test_without_from_ci_jobs_of_a_local_clone_have_a_line_to_fill_in(tmp_path: Path) -> None:
+    assert own_source().startswith("file://")
+    done = agentv("init", cwd=tmp_path)
+    assert sources(tmp_path) == ["", ""]
+    assert "CI jobs fail until AGENTV_SOURCE in .github/workflows/agentv.yml and .gitlab-ci.yml says" in done.stdout
+    assert json.loads(agentv("init", "--json", "other", cwd=tmp_path).stdout)["agentv"] == ""

@@ -86,8 +86,10 @@ def test_the_head_of_a_run_counts_prompts() -> None:
 def test_trials_are_counted_for_each_prompt() -> None:
     text = run("--trials", "3").stdout
     assert "3 cases × 2 prompts × 3 trials = 18" in text  # noqa: RUF001 - the sign of multiplication
-    assert "a · plain trial 1 of 3" in text
-    assert "pass@3" in text
+    lines = text.splitlines()
+    assert [line.split()[0] for line in lines if "a · plain" in line] == ["FAIL", "✗"]
+    assert all("0 of 3 passed" in line for line in lines if "a · plain" in line)
+    assert "; passed with plain 0 of 9, loud 9 of 9" in text
 
 
 def test_rows_of_a_long_table_are_counted_with_their_prompts() -> None:
@@ -156,7 +158,7 @@ def test_exports_name_the_prompt_of_each_row() -> None:
     assert "prompt" in Path("out.csv").read_text().splitlines()[0]
     report = json.loads(Path("out.json").read_text())
     assert report["matrix"]["prompts"] == ["plain", "loud"]
-    assert "| plain |" in Path("out.md").read_text().replace("`", "")
+    assert "; passed with plain 0 of 3, loud 3 of 3" in Path("out.md").read_text().replace("`", "")
     assert "Prompts and targets" in Path("out.html").read_text()
     assert "plain" in Path("out.xml").read_text()
 

@@ -74,18 +74,26 @@ class RunNotes(NamedTuple):
 
 
 def read_terminal(text: str) -> RunNotes:
-    rates, counts, *_ = (re.split(r"  +", line) for line in text.splitlines() if line.startswith("t "))
+    (line,) = (line for line in text.splitlines() if line.startswith("t: "))
     verdict = re.fullmatch(r"(.*) Exit code (\d+)\.", text.splitlines()[-1])
     assert verdict is not None
-    return RunNotes(verdict[1], int(verdict[2]), tuple(int(counts[at]) for at in (1, 3, 4)), rates[1])
+    return RunNotes(verdict[1], int(verdict[2]), *read_target(line))
+
+
+def read_target(line: str) -> tuple[tuple[int, ...], str]:
+    """Return the counts and the pass rate in the line of a target."""
+    rate = re.search(r"(\d+) of (\d+) passed", line)
+    errors = re.search(r"(\d+) error", line)
+    passed, judged = (0, 0) if rate is None else map(int, rate.groups())
+    shown = f"{percent_text(passed / judged)} of {judged}" if judged else "none judged"
+    return (passed, judged - passed, int(errors[1]) if errors else 0), shown
 
 
 def read_markdown(text: str) -> RunNotes:
     verdict = re.search(r"^\*\*`(.*)` Exit code (\d+)\.\*\*$", text, re.MULTILINE)
     assert verdict is not None
-    cells = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", text, re.MULTILINE))
-    counts = tuple(int(cells[state]) for state in ("pass", "fail", "errors"))
-    return RunNotes(verdict[1], int(verdict[2]), counts, cells.get("pass rate", "none judged"))
+    (line,) = (line for line in text.splitlines() if line.startswith("`t`: "))
+    return RunNotes(verdict[1], int(verdict[2]), *read_target(line))
 
 
 def read_page(text: str) -> RunNotes:
@@ -241,17 +249,19 @@ def test_without_a_file_the_end_of_the_run_is_printed_again(project: Project) ->
     assert said.endswith(printed)
 
 
-def test_trials_are_counted_only_if_all_cases_have_as_many(project: Project) -> None:
+def test_the_log_names_trials_only_if_cases_have_different_numbers(project: Project) -> None:
     project.evaluators = "{name: no, type: contains, value: nothing}"
-    for text, of_all in (("", " of 2"), ("execution: {trials: 3}, ", "")):
+    for text, lines in (("", ["a", "b"]), ("execution: {trials: 3}, ", ["a", "a", "b", "b", "b"])):
         project.cases = {"a": "question a", "b": "question b"}
         project.write()
         suite = (project.folder / "suite.yaml").read_text().replace("execution: {", "execution: {trials: 2, ")
         (project.folder / "uneven.yaml").write_text(suite.replace("{id: b, ", "{id: b, " + text))
         said = project.call("run", "uneven.yaml", "--display", "plain", "--gate", "none")[1]
-        for printed in (said, project.call("report")[1]):
-            assert f"a trial 2{of_all} " in printed
-            assert (" of 2 " in printed, "2 cases, 5 results" in said) == (bool(of_all), not of_all)
+        assert [line.split()[1] for line in said.splitlines() if line.startswith("FAIL")] == lines
+        assert ("a trial 2 " in said, "2 cases, 5 results" in said) == (bool(text), bool(text))
+        _, later = project.call("report")
+        assert "✗ a  0 of 2 passed  0.00\n" in later
+        assert f"✗ b  0 of {3 if text else 2} passed  0.00\n" in later
 
 
 def test_an_output_given_twice_is_written_once(project: Project) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.carrying import Project
+from tests.support.rows import make_row
 from tests.support.stored import at_noon, make_result, make_run
 from tests.support.typing_terminal import Terminal
 
@@ -13,6 +14,7 @@ from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.lock import RunLock
 from agentv.storage.run.stored import open_run
+from agentv.types.failures import Failure
 
 Names = Callable[[], list[str]]
 
@@ -49,6 +51,20 @@ def test_prune_keeps_the_newest_and_those_with_a_tag(project: Project, names: Na
     assert project.call("runs", "prune", "--keep", "2") == (0, "r2\nr3\ndeleted 2 runs\n")
     assert names() == ["r1", "r4", "r5"]
     assert open_run(project.folder / ".agentv" / "runs" / "r1").run.name == "name-1"
+
+
+@pytest.mark.usefixtures("names")
+def test_the_list_has_state_rate_and_eval_files(project: Project) -> None:
+    store = RunFolder(runs_folder(project.folder / ".agentv"), "r6", clock=at_noon)
+    suites = [{"path": f"evals/{name}.yaml", "sha256": "a" * 64} for name in ("a", "b", "c")]
+    store.begin(make_run(run_id="r6", name="six\x1b[2J", plan={"suites": suites}))
+    store.append(make_row("case-1"))
+    store.append(make_row("case-2", score=0.0))
+    store.append(make_row("case-3", score=None, error=Failure("server_error", "HTTP 503")))
+    store.close("stopped")
+    lines = project.call("runs", "list")[1].splitlines()
+    assert lines[0] == ("r6  stopped   50 % of 2, 1 error  evals/a.yaml, evals/b.yaml and 1 more  six\\x1b[2J")
+    assert lines[1].split("  ")[:2] == ["r5", "finished"]
 
 
 def test_a_run_that_is_being_written_stays(project: Project, names: Names) -> None:

@@ -131,10 +131,7 @@ def test_show_json_of_a_case_has_case_row_and_answer(call: Call) -> None:
 def test_runs_list_has_the_latest_first(call: Call) -> None:
     assert call("runs", "list") == (
         0,
-        (
-            f"{RUN.run_id}  finished     2 results: 1 pass, 1 fail  nightly\n"
-            f"{OLDER}  finished     2 results: 1 pass, 1 fail\n"
-        ),
+        (f"{RUN.run_id}  finished  50 % of 2  nightly\n{OLDER}  finished  50 % of 2\n"),
         "",
     )
 
@@ -153,9 +150,9 @@ def test_runs_list_shows_a_broken_run_as_unreadable(call: Call, project: Path) -
     code, out, err = call("runs", "list")
     assert (code, err) == (0, "")
     broken, whole = out.splitlines()
-    assert broken.startswith(f"{RUN.run_id}  unreadable   {results}:3: JSON is malformed")
+    assert broken.startswith(f"{RUN.run_id}  unreadable  {results}:3: JSON is malformed")
     assert broken.endswith("  nightly")
-    assert whole == f"{OLDER}  finished     2 results: 1 pass, 1 fail"
+    assert whole == f"{OLDER}  finished    50 % of 2"
     listed = json.loads(call("runs", "list", "--json")[1])["runs"]
     assert [run["state"] for run in listed] == ["unreadable", "finished"]
     assert "JSON is malformed" in listed[0]["problem"]

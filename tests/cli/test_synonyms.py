@@ -70,6 +70,12 @@ def test_a_filter_selects_cases(agentv: Agentv) -> None:
         (("run", "--model", "x"), "`--target NAME`"),
         (("show", "--filter-failing"), "`agentv retry RUN --failed`"),
         (("view",), "`agentv report latest -o report.html`"),
+        (("run", "--html"), "Here it is `-o report.html`."),
+        (("compare", "--html"), "`agentv report RUN -o report.html`"),
+        (("run", "--out"), "Here it is `-o FILE`."),
+        (("run", "--threshold"), "Here it is `--gate 'mean >= X'`."),
+        (("check", "--threshold"), "Here it is `agentv run --gate 'mean >= X'`."),
+        (("run", "--worker"), "Did you mean '--workers'?"),
     ],
 )
 def test_other_words_are_answered_with_ours(agentv: Agentv, words: tuple[str, ...], answer: str) -> None:
@@ -78,9 +84,26 @@ def test_other_words_are_answered_with_ours(agentv: Agentv, words: tuple[str, ..
     assert answer in done.said
 
 
+@pytest.mark.parametrize("option", ["--html", "--question", "--snapshot"])
+def test_no_option_is_suggested_that_only_looks_alike(agentv: Agentv, option: str) -> None:
+    assert "Did you mean" not in agentv("run", option).said
+
+
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
+        (f"name: x\n{SUITE}", "unknown key 'name'; `dataset` names the file"),
+        (f"threshold: 0.8\n{SUITE}", "unknown key 'threshold'; write `pass_score: 0.8`"),
+        (f"maxConcurrency: 3\n{SUITE}", "here it is `workers`"),
+        (SUITE.replace("input_messages: [{role: user, content: hi}]", "question: hi"), "here it is `input`"),
+        (SUITE.replace("id: a", "name: a"), "unknown key 'name'; here it is `id`"),
+        (SUITE.replace("id: a", "id: a, answer: x"), "unknown key 'answer'; here it is `expected`"),
+        (f"evaluators: [{{name: c, type: contains, expected: x}}]\n{SUITE}", "unknown key 'expected'; write `value`"),
+        (
+            f"evaluators: [{{name: c, type: contains, value: x, threshold: 0.5}}]\n{SUITE}",
+            "write `required: 0.8`, the lowest score that may pass",
+        ),
+        (f"evaluators: [{{type: contains, value: Hi you}}]\n{SUITE}", "for example `name: contains-hi-you`"),
         (f"defaultTest: {{}}\n{SUITE}", "`defaultTest` is promptfoo's; here it is the suite's `evaluators` and `vars`"),
         (f"scorer: x\n{SUITE}", "`scorer` is inspect's"),
         (f"goldens: []\n{SUITE}", "`goldens` is DeepEval's; here it is `evalcases`"),

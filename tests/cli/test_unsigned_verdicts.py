@@ -54,15 +54,15 @@ def test_accepted_verdicts_are_counted_in_every_report(run: Call, tmp_path: Path
     code, said = run(evaluator, judge)
     sentence = "PASS: 1 of 1 judged result passed (100 %). 1 result is unverified."
     assert (code, sentence in said) == (0, True)
-    head, counts = (line.split() for line in said.splitlines() if line.startswith(("target  pass  b", "agent      1")))
-    assert (head[-1], counts[-1]) == ("unverified", "1")
+    assert "agent: 1 of 1 passed" in said
+    assert ", 1 unverified" in said
     report = json.loads((tmp_path / "r.json").read_text())
     assert (report["verdict"], report["targets"][0]["unverified"]) == (sentence, 1)
     properties = ET.parse(tmp_path / "r.xml").iter("property")
     assert ("agentv.unverified", "1") in [(each.get("name"), each.get("value")) for each in properties]
     markdown = (tmp_path / "r.md").read_text()
     assert sentence in markdown
-    assert "| unverified | 1 |" in markdown
+    assert ", 1 unverified" in markdown
     page = (tmp_path / "r.html").read_text()
     assert sentence in page
     assert ">unverified<" in page

@@ -487,7 +487,7 @@ def test_a_problem_of_files_on_a_node_names_the_node(folder: Path) -> None:
 
 def test_a_row_in_a_workspace_is_called_again_if_its_node_is_lost(folder: Path) -> None:
     (folder / "template").mkdir()
-    write_cases(folder, ["case-0"], more=", workspace: {template: template}")
+    write_cases(folder, ["case-0"], more=", execution: {workspace: {template: template}}")
     machines = ProcessMachines(2)
     lost = Calls(AnswerArrived, lambda _event: next(node for node in machines.nodes if node.given).lose())
     path = folder / "words.yaml"

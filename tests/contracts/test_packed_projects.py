@@ -48,7 +48,7 @@ evalcases:
     evaluators: [{name: own, type: code_judge, script: [python3, judge.py]}]
     input_messages:
       - {role: user, content: [{type: text, value: read}, {type: file, value: notes.txt}]}
-  - {id: in-workspace, input: a question, expected_outcome: A, workspace: {template: ../template}}
+  - {id: in-workspace, input: a question, expected_outcome: A, execution: {workspace: {template: ../template}}}
 """
 
 

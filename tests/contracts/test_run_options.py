@@ -19,6 +19,7 @@ from agentv.loading.project import ProjectModel
 from agentv.types.cases import EvalCase
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.run_options import (
+    KEYWORD_ALIASES,
     Flag,
     RunKeywords,
     RunOptions,
@@ -109,6 +110,19 @@ def test_a_variable_given_twice_is_refused() -> None:
         make_options({"variables": ("city=Rome", "land=Italy", "city=Oslo")})
 
 
+def test_a_keyword_of_other_tools_sets_ours() -> None:
+    assert make_options({"max_concurrency": 3}) == RunOptions(workers=3)
+    with pytest.raises(ConfigError, match="workers must be"):
+        make_options({"max_concurrency": 0})
+    with pytest.raises(ConfigError, match="max_concurrency and workers mean the same; give one"):
+        make_options({"max_concurrency": 3, "workers": 3})
+
+
+def test_evaluate_takes_max_concurrency() -> None:
+    report = evaluate([EvalCase("a", "hi")], task=lambda _: "ok", evaluators=[{"type": "is_json"}], max_concurrency=2)
+    assert len(report.results) == 1
+
+
 @PROJECT_OPTIONS
 @anything
 @given(data=st.data())
@@ -181,6 +195,8 @@ def test_two_projects_of_a_run_must_not_contradict_each_other(tmp_path: Path) ->
 
 def test_keywords_have_the_names_and_types_of_the_options() -> None:
     keywords = get_type_hints(RunKeywords)
+    for other, name in KEYWORD_ALIASES.items():
+        assert keywords.pop(other) == keywords[name]
     assert list(keywords) == [option.name for option in run_options()]
     for option in run_options():
         assert plain(option.type) <= members(keywords[option.name]), option.name

@@ -123,3 +123,26 @@ def test_prompt_contains_tool_calls_of_earlier_turns() -> None:
     assert (
         '{"tool":"lookup","input":{"id":7},"output":"open"}' in build_prompt(prompted, quotes_paths_only=False).question
     )
+
+
+def test_the_system_messages_that_open_a_prompt_are_also_known_apart() -> None:
+    prompt = build_prompt(
+        case(says("system", "One."), says("system", "Two."), says("user", "Hi"), says("assistant", "Yes?")),
+        quotes_paths_only=False,
+    )
+    assert prompt.question == "@[System]:\nOne.\n\n@[System]:\nTwo.\n\n@[User]:\nHi\n\n@[Assistant]:\nYes?"
+    assert prompt.system_prompt == "One.\n\nTwo."
+    assert prompt.after_system is not None
+    assert prompt.after_system.question == "@[User]:\nHi\n\n@[Assistant]:\nYes?"
+    assert prompt.after_system.chat_prompt == (ChatMessage("user", "Hi"), ChatMessage("assistant", "Yes?"))
+
+
+def test_a_prompt_of_system_messages_only_has_no_system_prompt_apart() -> None:
+    prompt = build_prompt(case(says("system", "Name a colour.")), quotes_paths_only=False)
+    assert (prompt.question, prompt.system_prompt, prompt.after_system) == ("Name a colour.", "", None)
+
+
+def test_a_system_message_of_guidelines_only_stays_in_the_question() -> None:
+    guideline = file("rules.instructions.md", "Be kind.", guideline=True)
+    prompt = build_prompt(case(says("system", guideline), says("user", "Hello")), quotes_paths_only=False)
+    assert prompt.after_system is None

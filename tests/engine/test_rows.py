@@ -6,7 +6,7 @@ from tests.support.stored import NOON
 
 from agentv.engine.calling.fingerprints import StoredEvaluators
 from agentv.engine.planning.plan import CaseTask
-from agentv.engine.planning.prepared_case import prepare_case
+from agentv.engine.planning.prepared_case import PromptForm, prepare_case
 from agentv.engine.planning.targets import KnownTargets
 from agentv.engine.running.case_records import case_record
 from agentv.engine.running.rows import broken_row, crashed_row, skipped_row
@@ -42,7 +42,7 @@ def test_a_row_without_an_answer_is_of_its_tasks_generation(row: CaseResult) -> 
 
 
 def record_of(case: EvalCase) -> CaseRecord:
-    prepared = prepare_case(task(case), case, target_key="t", quotes_paths_only=False)
+    prepared = prepare_case(task(case), case, target_key="t", form=PromptForm())
     return case_record(prepared, StoredEvaluators([], in_key=[], canonical="[]", settings_class=lambda _type: None))
 
 

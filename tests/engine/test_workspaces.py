@@ -75,7 +75,9 @@ def test_workspace_of_a_failed_row_is_kept_if_configured_and_noted(run: Callable
     assert ": b: workspace: saved to" in note
     assert (kept / "notes.txt").read_text() == "first done"
     assert list(kept.parent.iterdir()) == [kept]
-    assert all("path" not in answer["workspace"] for answer in answers(report))
+    paths = {answer["slot"]["eval_id"]: answer["workspace"]["path"] for answer in answers(report)}
+    assert paths["b"] == str(kept)
+    assert not Path(paths["a"]).exists()
 
 
 def test_a_workspace_that_is_always_kept_has_its_place_in_the_answer(run: Callable[..., RunReport]) -> None:

@@ -175,9 +175,7 @@ def test_a_fault_of_the_provider_is_raised_as_it_is() -> None:
 
 
 def test_without_a_judge_it_says_how_to_name_one() -> None:
-    with pytest.raises(
-        EvaluatorError, match="no judge is configured for target 'agent'; name one with `judge_target:`"
-    ):
+    with pytest.raises(EvaluatorError, match="no judge is configured for target 'agent'; name one with `judge:`"):
         evaluate(make_context())
 
 
@@ -404,7 +402,7 @@ def test_a_rubric_in_yaml_takes_plain_texts_and_items() -> None:
         ("llm_judge", {"samples": 0}, r"\$.samples  `samples` must be at least 1"),
         ("llm_judge", {"max_output_tokens": 0}, r"\$.max_output_tokens"),
         ("llm_judge", {"temperature": -1}, r"\$.temperature"),
-        ("llm_judge", {"target": "a", "judges": ["b"]}, r"\$.target  `target` cannot be combined with `judges`"),
+        ("llm_judge", {"target": "a", "judges": ["b"]}, r"\$.target  `judge` cannot be combined with `judges`"),
         ("llm_judge", {"vote": "medain"}, r"did you mean 'median'\?"),
         ("rubric", {"rubrics": []}, "a rubric needs at least one item in `rubrics`"),
         ("rubric", {}, "the key 'rubrics' is missing"),

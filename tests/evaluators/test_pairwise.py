@@ -168,7 +168,7 @@ def test_a_judge_that_fails_or_cannot_be_read_is_no_loss() -> None:
     for said in (failed, unread):
         assert said.error is not None
         assert said.error.kind == "judge_error"
-    with pytest.raises(EvaluatorError, match="name one with `judge_target:`"):
+    with pytest.raises(EvaluatorError, match="name one with `judge:`"):
         judged(None)
 
 

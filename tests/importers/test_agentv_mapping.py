@@ -355,7 +355,7 @@ def second(row: Row) -> str:
     case = row.yaml if row.place == "case" else "conversation_id: x"
     question = "" if case.startswith("input:") else "    input: hi\n"
     evaluators = f"    evaluators:\n      - {row.yaml}\n" if row.place == "evaluator" else ""
-    return f"evalcases:\n  - id: a\n    outcome: ok\n    {case}\n{question}{evaluators}"
+    return f"dialect: agentv-2\nevalcases:\n  - id: a\n    outcome: ok\n    {case}\n{question}{evaluators}"
 
 
 def first(row: Row) -> str:
@@ -444,19 +444,19 @@ def test_suites_in_typescript_are_refused(tmp_path: Path) -> None:
 def test_check_names_the_generation_and_counts_keys(tmp_path: Path) -> None:
     path = write(tmp_path, fourth(Row("", "case", "foo: 1\n    reference_answer: x")))
     checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
-    assert checked.dialects == (f"{path}: AgentV 4 eval file, 2 keys have no meaning here",)
+    assert checked.notes == (f"{path}: AgentV 4 eval file, 2 keys have no meaning here",)
 
 
 def test_dialect_agentv_makes_a_file_ours_whatever_its_keys(tmp_path: Path) -> None:
-    text = "dialect: agentv\nevalcases: [{id: a, expected_outcome: ok, input: hi}]\n"
+    text = "dialect: agentv\nevalcases: [{id: a, expected_outcome: ok, input: hi, assert: []}]\n"
     messages = [problem.message for problem in problems_in(tmp_path, text)]
-    assert "unknown key 'input'" in messages
+    assert messages == ["unknown key 'assert'"]
 
 
 def test_dialect_of_a_generation_settles_the_meaning(tmp_path: Path) -> None:
     path = write(tmp_path, "dialect: agentv-4\nevalcases: [{id: a, expected_outcome: ok, input: hi}]\n")
     checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
-    assert (checked.problems, checked.dialects) == ((), (f"{path}: AgentV 4 eval file",))
+    assert (checked.problems, checked.notes) == ((), (f"{path}: AgentV 4 eval file",))
 
 
 def test_settings_of_ours_are_used_in_files_of_agentv(tmp_path: Path) -> None:
@@ -474,7 +474,7 @@ def test_our_own_files_have_no_generation(tmp_path: Path) -> None:
     case = {"id": "a", "expected_outcome": "ok", "input_messages": [{"role": "user", "content": "hi"}]}
     path = write(tmp_path, json.dumps({"evalcases": [case]}))
     checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
-    assert (checked.problems, checked.dialects) == ((), ())
+    assert (checked.problems, checked.notes) == ((), ())
 
 
 def test_problems_have_the_path_and_position_of_the_file(tmp_path: Path) -> None:
@@ -497,7 +497,7 @@ def test_evals_of_agent_skills_are_read_as_a_suite(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_text(json.dumps({"skill_name": "csv", "evals": [{**case, "files": ["../data.csv"]}]}, indent=2))
     checked = check_paths(["skills"], cwd=tmp_path, env={}, specs=SPECS, allow_paths=[str(tmp_path)])
-    assert (checked.problems, checked.dialects) == ((), (f"{path}: Agent Skills evals",))
+    assert (checked.problems, checked.notes) == ((), (f"{path}: Agent Skills evals",))
     (case_read,) = load_suite(path, specs=SPECS, allow_paths=[str(tmp_path)]).cases
     assert isinstance(case_read, EvalCase)
     assert (case_read.id, case_read.expected_outcome, case_read.metadata) == ("1", "3", {"skill_name": "csv"})
@@ -520,7 +520,7 @@ def test_lines_with_a_named_side_file_are_cases_of_agentv(tmp_path: Path, encodi
     path = tmp_path / "lines.jsonl"
     path.write_text('{"id": "a", "criteria": "ok", "input": "hi", "expected_output": "hi", "note": "x"}\n', encoding)
     checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
-    assert (checked.problems, checked.dialects) == ((), (f"{path}: AgentV 4 eval file",))
+    assert (checked.problems, checked.notes) == ((), (f"{path}: AgentV 4 eval file",))
 
 
 def test_rows_of_questions_and_answers_stay_a_dataset(tmp_path: Path) -> None:
@@ -528,7 +528,7 @@ def test_rows_of_questions_and_answers_stay_a_dataset(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"id": "a", "input": "hi", "expected_output": "hi", "note": "a column"}\n')
     checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)
-    assert (checked.problems, checked.dialects) == ((), ())
+    assert (checked.problems, checked.notes) == ((), ())
 
 
 def test_a_promptfoo_configuration_is_named(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ ROWS = [
         "T14",
         "{name: t, provider: mock, grader_target: nobody}",
         "mock",
-        {"judge_target": "nobody"},
+        {"judge": "nobody"},
         ("unknown target 'nobody'",),
     ),
     Row(
@@ -169,7 +169,7 @@ ROWS = [
         "fallback_targets",
         "{name: t, provider: mock, grader_target: t, fallback_targets: ['${{ HOST }}']}",
         "mock",
-        {"judge_target": "t", "fallback_targets": ["${{ HOST }}"]},
+        {"judge": "t", "fallback_targets": ["${{ HOST }}"]},
     ),
     Row(
         "max_budget_usd, subagent_mode_allowed",

@@ -36,6 +36,7 @@ def test_files_in_our_keys_import_no_translator(tmp_path: Path) -> None:
     read = subprocess.run([sys.executable, "-c", READ], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert read.stdout.split() == [
         "agentv.importers.agentv",
+        "agentv.importers.agentv.ambiguity",
         "agentv.importers.agentv.files",
         "agentv.importers.agentv.generations",
         "agentv.importers.file_importers",

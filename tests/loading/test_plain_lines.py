@@ -48,8 +48,11 @@ messages = st.fixed_dictionaries(
 )
 lists = st.lists(messages, max_size=2)
 lines = st.fixed_dictionaries(
-    {"id": texts, "expected_outcome": texts, "input_messages": lists},
+    {"id": texts, "expected_outcome": texts},
     optional={
+        "input": lists,
+        "input_messages": lists,
+        "expected": lists | texts,
         "expected_messages": lists | texts,
         "conversation_id": texts | st.none(),
         "tags": st.lists(texts, max_size=2),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.loading.specs import SPECS
 
+from agentv.loading.check.check import check_paths
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import EvalCase, EvalSuite
 from agentv.types.errors import EvalFileError
@@ -191,7 +192,7 @@ def test_case_without_messages_is_loaded_if_prompts_give_all() -> None:
 
 def test_case_without_messages_is_an_error_if_a_prompt_inserts_them() -> None:
     text = problems(" [text, {id: s, system: hi}]", "evalcases: [{id: a, expected_outcome: ok}]")
-    assert "input_messages" in text
+    assert "the key 'input' is missing" in text
 
 
 def test_files_of_messages_are_attached_from_the_folder_of_the_eval_file() -> None:
@@ -216,3 +217,41 @@ def test_an_unknown_prompt_of_a_case_is_an_error_with_its_place(before: str, kno
     Path("suite.yaml").write_text(f"{before}{CASE}    execution: {{prompts: [secnd]}}\n")
     with pytest.raises(EvalFileError, match=rf"execution.prompts\[0\]  unknown prompt 'secnd'; {known}"):
         load_suite("suite.yaml", specs=SPECS)
+
+
+def warned(prompts: str, cases: str = CASE) -> list[str]:
+    """Return the problems that `agentv check` finds in a suite with these prompts."""
+    Path("suite.yaml").write_text(f"prompts:{prompts}\n{cases}")
+    checked = check_paths(["suite.yaml"], cwd=Path.cwd(), env={}, specs=SPECS)
+    return [f"{problem.path}:{problem.line}: {problem.message}" for problem in checked.problems]
+
+
+SAME = "prompt 'b' sends the same request as prompt 'a' for every case"
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        " [{id: a, text: x}, {id: b, text: x}]",
+        ' [{id: a, system: "Be {{ tone }}."}, {id: b, system: Be kind.}]',
+        " [{id: a, messages: [{case: messages}]}, {id: b, text: 'About tea?'}]",
+    ],
+    ids=["the same text", "the same once filled", "another form"],
+)
+def test_check_warns_about_prompts_that_send_the_same_request(prompts: str) -> None:
+    (problem,) = warned(prompts)
+    assert problem.startswith("suite.yaml:1:")
+    assert SAME in problem
+
+
+def test_check_does_not_warn_about_prompts_that_differ_for_one_case() -> None:
+    other = CASE + "  - {id: b, expected_outcome: ok, vars: {tone: rude}, input_messages: [{role: user, content: x}]}\n"
+    prompts = ' [{id: a, system: "Be {{ tone }}."}, {id: b, system: Be kind.}]'
+    assert len(warned(prompts)) == 1
+    assert warned(prompts, other) == []
+
+
+def test_check_names_each_of_several_equal_prompts_once() -> None:
+    first, second = warned(" [{id: a, text: x}, {id: b, text: x}, {id: c, text: x}]")
+    assert SAME in first
+    assert "prompt 'c' sends the same request as prompt 'a'" in second

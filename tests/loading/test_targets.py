@@ -90,7 +90,7 @@ def test_problems_of_a_target_from_python_have_its_name() -> None:
         "target 't'  $  the key 'model' is missing",
         (
             "target 't'  $.modle  unknown key 'modle'; allowed: model, api_key, base_url, temperature, extra_headers, "
-            "system_prompt, name, provider, judge_target, fallback_targets, unsigned, workers, provider_batching, "
+            "system_prompt, name, provider, judge, fallback_targets, unsigned, workers, provider_batching, "
             "batch_size, max_retries, "
             "retry_initial_delay_ms, retry_max_delay_ms, retry_backoff_factor, retry_status_codes, retry_timeouts, "
             "retry, timeout_seconds, requests_per_minute, tokens_per_minute, price, system_prompt, workspace, "

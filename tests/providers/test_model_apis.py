@@ -13,6 +13,8 @@ from tests.support.fake_server import serving_fake
 from tests.support.model_apis import KEY, MODEL_APIS
 
 from agentv.fake import FakeServer, Question, Quota, Reply, ToolUse
+from agentv.loading.models.settings import read_settings
+from agentv.providers import PROVIDERS
 from agentv.types.messages import Message, ToolCall
 from agentv.types.provider import Provider, ProviderResponse
 
@@ -181,6 +183,13 @@ def test_extra_keys_win(server: FakeServer, api: Any) -> None:
     ask(api.target(server.url, max_output_tokens=50, extra_body={"seed": 7}))
 
     assert sent(server)["seed"] == 7
+
+
+@pytest.mark.parametrize("word", ["max_tokens", "maxTokens"])
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
+def test_the_limit_of_a_response_has_the_words_of_the_apis(provider: str, word: str) -> None:
+    settings: Any = read_settings(PROVIDERS.get(provider), {"model": "m", "api_key": KEY, word: 50}, where="here")
+    assert settings.max_output_tokens == 50
 
 
 @apis

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from tests.support.asking import ask, failure_of, make_request, make_target
 
-from agentv.providers.local.python import JudgeFunction, PythonSettings
+from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.types.errors import PluginError
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall, TraceEvent
@@ -57,6 +57,14 @@ def test_a_function_that_cancels_itself_is_only_a_failed_answer() -> None:
 def test_a_function_that_is_not_there_is_said_before_the_run(tmp_path: Path) -> None:
     with pytest.raises(PluginError, match="there is no file"):
         ask(make_target("python", PythonSettings("clerk.py:answer"), base_dir=tmp_path))
+
+
+def test_a_function_of_a_file_further_up_is_named_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "clerk.py").touch()
+    base_dir = tmp_path / ".agentv"
+    base_dir.mkdir()
+    with pytest.raises(PluginError, match=r"there is no file .*; write \.\./clerk\.py, relative to .*\.agentv"):
+        ask(make_target("python", PythonSettings("clerk.py:answer"), base_dir=base_dir))
 
 
 def test_coroutine_functions_run_in_the_event_loop_others_in_threads() -> None:
@@ -325,7 +333,7 @@ def test_the_verdict_of_a_judge_that_is_too_large_is_refused() -> None:
     loop: dict[str, object] = {}
     loop["loop"] = loop
     for verdict in ({"score": 1, "of": doubled(100)}, loop):
-        judge = JudgeFunction(make_target("python", PythonSettings(lambda _, returned=verdict: returned)), None)
+        judge = PythonProvider(make_target("python", PythonSettings(lambda _, returned=verdict: returned)), None)
         with pytest.raises(ProviderError) as caught:
-            asyncio.run(judge.invoke(make_request()))
+            asyncio.run(judge.invoke(make_request(response_schema={"type": "object"})))
         assert caught.value.failure.kind == "unexpected_shape"

@@ -226,7 +226,7 @@ def test_wrong_checks_are_failures_that_say_what_to_do(tmp_path: Path) -> None:
     assert set(session.outcomes.values()) == {"FAILED"}
     assert "agentv.check takes texts, numbers, lists and dicts" in session.output
     assert "the answer cannot be checked: " in session.output
-    assert "length=4: write the settings as a dict" in session.output
+    assert "length=4: write the settings as an object" in session.output
 
 
 def test_an_answer_may_be_what_an_api_returned(tmp_path: Path) -> None:

@@ -1,15 +1,16 @@
 """Comparisons to be laid out."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tests.support.rows import make_row
 
-from agentv.reports.compare.compared import ExplainedComparison, FindReasons, Reasons
+from agentv.reports.compare.compared import Explain, ExplainedComparison, Explanation, Told
 from agentv.reports.compare.document import comparison_document
 from agentv.reports.document.blocks import Document
 from agentv.reports.document.text import TextRenderer
-from agentv.scoring.comparison.compare import CaseDifference, Comparison, compare_sides
+from agentv.scoring.comparison.case_differences import CaseDifference
+from agentv.scoring.comparison.compare import Comparison, compare_sides
 from agentv.scoring.comparison.sides import Side, scored_row
 from agentv.types.json_value import JsonObject
 from agentv.types.records.result import CaseResult
@@ -33,13 +34,24 @@ def moved(name: str = "case") -> Comparison:
     return compared(before, after)
 
 
-def no_reasons(_case: CaseDifference) -> Reasons:
-    return Reasons(None, None)
+def telling(
+    before: str | None = None, after: str | None = None, *, question: str = "", answer: str | None = None
+) -> Explain:
+    """Return a reader that gives every case the same texts: the reasons before and after, a question and an answer."""
+    explanation = Explanation(question, Told(answer, before), Told(answer, after))
+
+    def explain(cases: Sequence[CaseDifference]) -> list[Explanation]:
+        return [explanation] * len(cases)
+
+    return explain
 
 
-def document_of(*comparisons: Comparison, find_reasons: FindReasons = no_reasons, max_listed: int = 10) -> Document:
-    return comparison_document(tuple(ExplainedComparison(each, find_reasons) for each in comparisons), max_listed)
+NOTHING = telling()
 
 
-def text_of(comparison: Comparison, find_reasons: FindReasons = no_reasons, *, width: int | None = 80) -> str:
-    return TextRenderer(width).render([document_of(comparison, find_reasons=find_reasons)])
+def document_of(*comparisons: Comparison, explain: Explain = NOTHING, max_listed: int = 10) -> Document:
+    return comparison_document(tuple(ExplainedComparison(each, explain) for each in comparisons), max_listed)
+
+
+def text_of(comparison: Comparison, explain: Explain = NOTHING, *, width: int | None = 80) -> str:
+    return TextRenderer(width).render([document_of(comparison, explain=explain)])

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from msgspec.structs import replace
+from tests.reports.outcomes import listed
 from tests.support.hostile_texts import HOSTILE_TEXTS
 from tests.support.stored import CONTAINS, RUN, make_answer, make_case, make_result
 
@@ -74,6 +75,7 @@ def report_of(rows: Sequence[CaseResult], *, note: str = "", sentence: str = "FA
         verdict=RunVerdict(1, sentence, (GateResult(note, "failed", 0.0, note),) * 2),
         failing=tuple(summary.counts.failing),
         failing_total=summary.counts.failing_total,
+        **listed(rows, question=note, expected=note),
         flaky=(note,) if note else (),
         notes=(note,) if note else (),
         results=tuple(rows),

@@ -1,6 +1,7 @@
 """Rows and reports as people meet them, hostile ones among them."""
 
 from msgspec.structs import replace
+from tests.reports.outcomes import listed
 from tests.support.stored import CONTAINS, JUDGE, RUN, make_result
 
 from agentv.types.events import RunStarted
@@ -83,6 +84,9 @@ REPORT = RunReport(
     verdict=RunVerdict(1, "FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors."),
     failing=(FAILED, HOSTILE, UNANSWERED),
     failing_total=160,
+    cases=listed((FAILED, HOSTILE, UNANSWERED), question="How long?", expected="30 days")["cases"],
+    cases_total=140,
+    cases_distinct=140,
     flaky=("refund-3 (agent-v1)",),
     notes=("the price of 'small' is not known",),
     duration_s=161.0,

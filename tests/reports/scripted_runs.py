@@ -1,9 +1,10 @@
 """Six runs as their events, each at its second: what the transcripts of the screen are made from."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
+from tests.reports.outcomes import listed
 from tests.support.stored import make_answer, make_result
 
 from agentv.scoring.counting.summary import Summary
@@ -31,6 +32,7 @@ WORKERS = 4
 _STEP_S = 2.5
 _USD = 0.0125
 _DEADLINE, _TONE = "contains-the-deadline", "friendly"
+_QUESTION = "Until when can I return the lamp that I ordered last week, and who pays for the parcel?"
 _SAID = "We will look into it."
 _HOSTILE = "\x1b]0;gotcha\x07 ##[error]no \u202eevil"
 
@@ -134,7 +136,7 @@ def _moments(rows: tuple[CaseResult, ...], *, until: int | None = None) -> Itera
 
 def _report(
     started: RunStarted,
-    rows: Iterable[CaseResult],
+    rows: Sequence[CaseResult],
     duration_s: float,
     *,
     state: RunState = "finished",
@@ -154,6 +156,7 @@ def _report(
         verdict=verdict,
         failing=tuple(summary.counts.failing),
         failing_total=summary.counts.failing_total,
+        **listed(rows, question=_QUESTION, expected="within 30 days"),
         flaky=summary.flaky,
         duration_s=duration_s,
         folder=started.folder,

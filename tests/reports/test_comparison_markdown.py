@@ -5,9 +5,8 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reports.comparisons import document_of, moved
+from tests.reports.comparisons import document_of, moved, telling
 
-from agentv.reports.compare.compared import Reasons
 from agentv.reports.document.markdown import documents_markdown
 from agentv.reports.text.markup import inline_code
 
@@ -27,13 +26,14 @@ def test_code_closes_where_its_text_ends(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["plain", HOSTILE])
 def test_the_finding_stands_first_and_a_reason_in_code(text: str) -> None:
-    shown = documents_markdown([document_of(moved(), find_reasons=lambda _case: Reasons(text, None))])
+    shown = documents_markdown([document_of(moved(), explain=telling(text))])
     assert shown.splitlines()[:3] == [
         "### agentv · compare",
         "",
         "**1 case fell, 1 rose: no significant difference (n needed: unknown, equal means)**",
     ]
-    assert f"\\\n  before: {inline_code(text, max_chars=300)}\n" in shown
+    first, *others = (inline_code(line, max_chars=300) for line in text.splitlines()[:3])
+    assert "\\\n  ".join((f"\\\n  reason: {first}", *others)) in shown
 
 
 def test_what_a_terminal_counts_stands_here_too() -> None:

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.reports.comparisons import compared, document_of, moved, side_of, text_of
+from tests.reports.comparisons import compared, document_of, moved, side_of, telling, text_of
 from tests.support.rows import make_row
 
-from agentv.reports.compare.compared import Reasons
 from agentv.reports.compare.words import detectable_text
 from agentv.reports.document.text import TextRenderer
 from agentv.reports.text.signs import ASCII, UNICODE, in_colour
@@ -24,20 +23,66 @@ HOSTILE = "\x1b[2J\x07 a\u202eb\r\n ::error::x " + "word " * 80
 
 @given(st.text(max_size=40), st.text(max_size=200), st.integers(80, 120))
 def test_no_line_is_wider_than_the_terminal(name: str, reason: str, width: int) -> None:
-    shown = text_of(moved(name), lambda _case: Reasons(reason, HOSTILE), width=width)
+    shown = text_of(moved(name), telling(reason, HOSTILE, question=reason, answer=HOSTILE), width=width)
     assert max(map(display_width, shown.splitlines())) <= width
 
 
 def test_without_unicode_every_character_is_ascii() -> None:
-    document = document_of(moved("caf\u00e9"), find_reasons=lambda _case: Reasons("\u2713", None))
+    document = document_of(moved("caf\u00e9"), explain=telling("\u2713", answer="\u2713"))
     assert TextRenderer(80, ASCII, in_colour).render([document]).isascii()
 
 
 def test_what_a_model_said_moves_no_cursor_and_starts_no_line() -> None:
-    shown = text_of(moved(), lambda _case: Reasons(HOSTILE, HOSTILE), width=None)
+    shown = text_of(moved(), telling(HOSTILE, HOSTILE, question=HOSTILE, answer=HOSTILE), width=None)
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert not any(line.startswith("::") for line in shown.splitlines())
+
+
+def test_the_cases_that_changed_stand_before_the_numbers_and_the_chance() -> None:
+    before = [make_row("falls"), *(make_row(f"slips-{number}", score=0.5) for number in range(15)), make_row("stays")]
+    after = [make_row("falls", score=0.0), *(make_row(f"slips-{n}", score=0.45) for n in range(15)), make_row("stays")]
+    explain = telling(after="too short", question="How many?\nNow!", answer="Six.")
+    shown = TextRenderer().render([document_of(compared(before, after), explain=explain, max_listed=2)])
+    assert (
+        shown
+        == """\
+before  before
+after   after
+paired  17 cases scored in both
+
+fell: 16, 15 of them by less than 0.1
+✗ falls  1.00 -> 0.00  -1.00
+  question │ How many? Now!
+  before   │ Six.
+  after    │ Six.
+  reason   │ too short
+~ slips-0  0.50 -> 0.45  -0.05
+  question │ How many? Now!
+  before   │ Six.
+  after    │ Six.
+  reason   │ too short
+and 14 more: --list 16
+
+            before  after  difference            95 % CI        p  cases
+mean score    0.56   0.46       -0.10     -0.21 to -0.04  <0.0001     17
+pass rate   11.8 %  5.9 %     -5.9 pp  -27.0 to +13.6 pp     0.32     17
+tone          0.56   0.46       -0.10     -0.21 to -0.04  <0.0001     17
+
+equally good runs differ this much by chance in less than 0.01 % of comparisons
+0 wins, 1 loss, 16 ties at a threshold of 0.1
+0 pass more often, 1 less often
+minimum detectable difference at 80 % power: 0.17 (17 cases)
+
+16 cases fell, none rose: worse
+"""
+    )
+
+
+def test_a_case_with_trials_says_how_many_passed() -> None:
+    before = [make_row("c", trial=trial) for trial in range(3)]
+    after = [make_row("c", trial=trial, score=float(trial == 0)) for trial in range(3)]
+    assert "✗ c  1.00 -> 0.33  -0.67  3 of 3 -> 1 of 3 trials passed\n" in text_of(compared(before, after))
 
 
 @pytest.mark.parametrize("cases", [1, 30])

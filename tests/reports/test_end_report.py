@@ -2,7 +2,9 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.reports.rows import REPORT
+from tests.reports.hostile_run import report_of
+from tests.reports.outcomes import listed
+from tests.reports.rows import FAILED, PASSED, REPORT
 
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.row_text import RowLabels
@@ -13,6 +15,25 @@ from agentv.types.results import RunReport, RunVerdict
 from agentv.types.summaries import BaselineSummary, Interval
 
 AT_80 = """\
+did not pass: 140 cases
+✗ 日本語\\x1b[2J on agent-v2  0.00
+  question │ How long?
+  answer   │ red \\x1b]0;title\\x07
+           │ ::error::gotcha
+           │ \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b
+  expected │ 30 days
+  reason   │ contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧
+           │ 家族 100%, a:b
+✗ refund-7 on agent-v2  0.33
+  question │ How long?
+  answer   │ We will look into it.
+  expected │ 30 days
+  reason   │ contains: expected "30 days", got "We will look into it."
+! order-9 on agent-v2
+  question │ How long?
+  reason   │ error target: HTTP 503 after 3 attempts (12.4 s)
+and 137 more: agentv show 20260131T120000-7f3a2b --failed
+
 target                         pass rate         95 % CI  mean       95 % CI
 agent-v1                   72.2 % of 557  68.3 to 75.8 %  0.81  0.78 to 0.84
 agent-v2-with-a-long-name    66.7 % of 3               -  0.67             -
@@ -34,16 +55,6 @@ evaluator  mean       95 % CI  results  errors       type
 contains   0.81  0.78 to 0.84      560       0   contains
 tone       0.90             -      553       7  llm_judge
 
-did not pass: 160
-✗ refund-7  agent-v2  0.33
-  │ contains: expected "30 days", got "We will look into it."
-✗ 日本語\\x1b[2J trial 3  agent-v2  0.00
-  │ contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族
-  │ 100%, a:b
-! order-9  agent-v2
-  │ error target: HTTP 503 after 3 attempts (12.4 s)
-and 157 more: agentv show 20260131T120000-7f3a2b --failed
-
 flaky   refund-3 (agent-v1)
 
 note    the price of 'small' is not known
@@ -58,6 +69,25 @@ FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.
 Exit code 1.
 """
 IN_ASCII = """\
+did not pass: 140 cases
+x \\u65e5\\u672c\\u8a9e\\x1b[2J on agent-v2  0.00
+  question | How long?
+  answer   | red \\x1b]0;title\\x07
+           | ::error::gotcha
+           | \\u202eevil\\u202c \\U0001f469\\u200d\\U0001f469\\u200d\\U0001f46...
+  expected | 30 days
+  reason   | contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c
+           | \\U0001f469\\u200d\\U0001f469\\u200d\\U0001f467 \\u5bb6\\u65cf 100%, a:b
+x refund-7 on agent-v2  0.33
+  question | How long?
+  answer   | We will look into it.
+  expected | 30 days
+  reason   | contains: expected "30 days", got "We will look into it."
+! order-9 on agent-v2
+  question | How long?
+  reason   | error target: HTTP 503 after 3 attempts (12.4 s)
+and 137 more: agentv show 20260131T120000-7f3a2b --failed
+
 target                         pass rate         95 % CI  mean       95 % CI
 agent-v1                   72.2 % of 557  68.3 to 75.8 %  0.81  0.78 to 0.84
 agent-v2-with-a-long-name    66.7 % of 3               -  0.67             -
@@ -79,16 +109,6 @@ evaluator  mean       95 % CI  results  errors       type
 contains   0.81  0.78 to 0.84      560       0   contains
 tone       0.90             -      553       7  llm_judge
 
-did not pass: 160
-x refund-7  agent-v2  0.33
-  | contains: expected "30 days", got "We will look into it."
-x \\u65e5\\u672c\\u8a9e\\x1b[2J trial 3  agent-v2  0.00
-  | contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c
-  | \\U0001f469\\u200d\\U0001f469\\u200d\\U0001f467 \\u5bb6\\u65cf 100%, a:b
-! order-9  agent-v2
-  | error target: HTTP 503 after 3 attempts (12.4 s)
-and 157 more: agentv show 20260131T120000-7f3a2b --failed
-
 flaky   refund-3 (agent-v1)
 
 note    the price of 'small' is not known
@@ -102,13 +122,25 @@ FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.
 Exit code 1.
 """
 UNCUT_FAILURES = """\
-did not pass: 160
-✗ refund-7  agent-v2  0.33  contains: expected "30 days", got "We will look into it."
-✗ 日本語\\x1b[2J trial 3  agent-v2  0.00  contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b
-! order-9  agent-v2  error target: HTTP 503 after 3 attempts (12.4 s)
-and 157 more: agentv show 20260131T120000-7f3a2b --failed
+did not pass: 140 cases
+✗ 日本語\\x1b[2J on agent-v2  0.00
+  question │ How long?
+  answer   │ red \\x1b]0;title\\x07
+           │ ::error::gotcha
+           │ \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b
+  expected │ 30 days
+  reason   │ contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b
+✗ refund-7 on agent-v2  0.33
+  question │ How long?
+  answer   │ We will look into it.
+  expected │ 30 days
+  reason   │ contains: expected "30 days", got "We will look into it."
+! order-9 on agent-v2
+  question │ How long?
+  reason   │ error target: HTTP 503 after 3 attempts (12.4 s)
+and 137 more: agentv show 20260131T120000-7f3a2b --failed
 
-"""  # noqa: E501 - as it is shown
+"""
 
 
 def test_at_80_columns() -> None:
@@ -119,9 +151,9 @@ def test_without_unicode() -> None:
     assert end_report(REPORT, width=80, unicode=False) == IN_ASCII
 
 
-def test_uncut_each_failure_is_one_line() -> None:
+def test_uncut_each_text_is_one_line() -> None:
     report = end_report(REPORT, width=None)
-    assert report[report.index("did not pass") : report.index("flaky")] == UNCUT_FAILURES
+    assert report[: report.index("target ")] == UNCUT_FAILURES
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -154,12 +186,13 @@ def test_a_run_without_rows_is_its_verdict() -> None:
 
 
 def test_skipped_rows_get_a_column_when_there_are_any() -> None:
-    first = replace(REPORT.targets[0], counts={"pass": 1, "skipped": 2}, pass_rate=1.0)
+    first = replace(REPORT.targets[0], counts={"pass": 18, "skipped": 2}, pass_rate=1.0)
     assert "\ntarget    pass  borderline  fail  errors  skipped\n" in end_report(replace(REPORT, targets=(first,)))
 
 
 def test_a_narrow_terminal_gets_values_below_their_names() -> None:
-    lines = end_report(REPORT, width=40).split("\n")
+    _, _, text = end_report(REPORT, width=40).partition("--failed\n\n")
+    lines = text.split("\n")
     assert lines[:7] == [
         "agent-v1",
         "  pass rate 72.2 % of 557",
@@ -169,7 +202,7 @@ def test_a_narrow_terminal_gets_values_below_their_names() -> None:
         "  pass rate 66.7 % of 3  95 % CI -",
         "  mean 0.67  95 % CI -",
     ]
-    tables = lines[: lines.index("did not pass: 160")]
+    tables = lines[: lines.index("flaky   refund-3 (agent-v1)")]
     assert max(map(display_width, tables)) <= 40
 
 
@@ -179,9 +212,60 @@ def test_ten_flaky_cases_are_named_and_the_others_counted() -> None:
     assert lines[9:] == ["flaky   case-10", "flaky   and 1,002 more: see -o report.json"]
 
 
-def test_results_of_several_suites_and_trials_have_distinct_labels() -> None:
-    shown = end_report(REPORT, labels=RowLabels(with_suite=True, trials=3))
-    assert "✗ refund-7 (evals/refunds.yaml) trial 1 of 3  agent-v2  0.33" in shown
+def test_cases_of_several_suites_have_distinct_labels() -> None:
+    shown = end_report(REPORT, labels=RowLabels(with_suite=True))
+    assert "✗ refund-7 (evals/refunds.yaml) on agent-v2  0.33" in shown
+
+
+def test_cases_that_differ_at_the_end_of_a_long_name_are_told_apart() -> None:
+    prompts = [f"{'a-prompt-with-a-very-long-name-' * 4}{end}" for end in ("one", "two")]
+    rows = [replace(FAILED, slot=replace(FAILED.slot, prompt=prompt), prompt=prompt) for prompt in prompts]
+    questions = f"{'You are the friendly support agent of a shop. ' * 4}Where is parcel 1001?"
+    lines = end_report(replace(REPORT, **listed(rows, question=questions)), width=80).splitlines()
+    assert [line for line in lines if line.endswith(("-one on agent-v2 0.33", "-two on agent-v2 0.33"))]
+    assert all(line.endswith("Where is parcel 1001?") for line in lines if line.startswith("  question"))
+    assert max(map(display_width, lines)) <= 80
+
+
+def small_run(results: int) -> RunReport:
+    """Return the report of a run of one target that gets everything right."""
+    rows = [replace(PASSED, slot=replace(PASSED.slot, eval_id=f"case-{number}")) for number in range(results)]
+    return replace(report_of(rows), verdict=RunVerdict(0, f"PASS: {results} of {results} passed."))
+
+
+ONE_PASS = """\
+agent-v2: 1 of 1 passed, mean 1.00, $0.0021, judges $0.0004, median 1.5 s, 150 tokens
+
+Took 0.0 s
+
+PASS: 1 of 1 passed. Exit code 0.
+"""
+
+
+def test_a_small_run_that_passes_is_a_line_for_its_target() -> None:
+    assert end_report(small_run(1), width=90) == ONE_PASS
+
+
+@pytest.mark.parametrize(
+    ("results", "has_tables", "has_histogram"),
+    [(1, False, False), (19, False, False), (20, True, False), (49, True, False), (50, True, True)],
+)
+def test_tables_come_from_20_results_on_and_the_histogram_from_50(
+    results: int, *, has_tables: bool, has_histogram: bool
+) -> None:
+    text = end_report(small_run(results))
+    assert ("\ntarget " in f"\n{text}", "\nevaluator " in text) == (has_tables, has_tables)
+    assert ("agent-v2: " in text) is not has_tables
+    assert ("scores  0" in text) == has_histogram
+
+
+def test_a_line_of_a_target_has_what_was_counted() -> None:
+    target = replace(REPORT.targets[0], counts={"pass": 6, "borderline": 1, "fail": 2, "error": 1, "skipped": 3})
+    shown = end_report(replace(REPORT, targets=(replace(target, unverified=2),)), width=None)
+    assert (
+        "agent-v1: 6 of 9 passed (95 % CI 68.3 to 75.8 %), mean 0.81, 1 borderline, 3 skipped, 1 error, 2 unverified, "
+        "$0.84, median 1.2 s, 150.0 k tokens\n"
+    ) in shown
 
 
 def test_a_run_with_a_baseline_shows_the_change_of_each_evaluator() -> None:
@@ -197,7 +281,7 @@ def test_a_run_with_a_baseline_shows_the_change_of_each_evaluator() -> None:
     )
     shown = end_report(replace(REPORT, baseline=baseline))
     start = shown.index("evaluator  ")
-    flaky = shown[start : shown.index("did not pass")]
+    flaky = shown[start : shown.index("flaky")]
     assert (
         flaky
         == """\

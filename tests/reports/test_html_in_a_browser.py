@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
 from tests.support.browser import dom_after_scripts, needs_browser
@@ -15,6 +16,7 @@ from tests.support.hostile_texts import HOSTILE_TEXTS, RUNNING
 from agentv.reports.html.page import html_page
 from agentv.reports.run.views import RowDetail
 
+OTHER = replace(PASSED, slot=replace(PASSED.slot, eval_id="refund-8"))
 pytestmark = [needs_browser, pytest.mark.slow]
 
 OWNED = 'data-owned="yes"'
@@ -60,7 +62,7 @@ def test_ten_million_letters_are_shown_and_run_nothing(tmp_path: Path) -> None:
 
 
 def test_with_scripts_off_everything_is_there_but_the_controls(tmp_path: Path) -> None:
-    details = [RowDetail(row) for row in (FAILED, PASSED, UNANSWERED)]
+    details = [RowDetail(row) for row in (FAILED, OTHER, UNANSWERED)]
     page = html_page(report_of([each.result for each in details]), tools_of(details))
     # A browser with scripts off cannot tell its document either; to the page a policy without our script is the same.
     without = re.sub(r"script-src &#x27;.*?&#x27;", "script-src &#x27;none&#x27;", page, count=1)
@@ -97,7 +99,7 @@ def after(page: str, doing: str, folder: Path) -> list[tuple[str, bool]]:
     ],
 )
 def test_rows_are_searched_filtered_and_ordered(tmp_path: Path, doing: str, expected: list[tuple[str, bool]]) -> None:
-    details = [RowDetail(row) for row in (FAILED, UNANSWERED, PASSED)]
+    details = [RowDetail(row) for row in (FAILED, UNANSWERED, OTHER)]
     page = html_page(report_of([each.result for each in details]), tools_of(details))
     events = "for (const name of ['input', 'change']) c.order.dispatchEvent(new Event(name, {bubbles: true}))"
     assert after(page, f"{doing}; {events}", tmp_path) == expected

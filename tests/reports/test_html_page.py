@@ -13,7 +13,9 @@ from tests.support.stored import make_answer, make_case, make_result
 
 from agentv.reports.html.page import MAX_ROWS, html_page
 from agentv.reports.run.views import RowDetail
+from agentv.types.records.result import CaseResult
 
+OTHER = replace(PASSED, slot=replace(PASSED.slot, eval_id="refund-8"))
 EXPECTED_TAGS = {
     "html", "head", "meta", "link", "title", "style", "body", "main", "header", "section", "div", "p", "h1", "h2", "h3",
     "ul", "ol", "li", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "svg", "rect", "text", "details",
@@ -37,6 +39,10 @@ class Page(HTMLParser):
         self.text += data
 
 
+def numbered(row: CaseResult, number: int) -> CaseResult:
+    return replace(row, slot=replace(row.slot, eval_id=f"case-{number}"))
+
+
 def page_of(*details: RowDetail) -> Page:
     return Page(html_page(report_of([each.result for each in details]), tools_of(details)))
 
@@ -53,8 +59,31 @@ def test_the_page_holds_the_verdict_the_numbers_and_everything_of_a_row() -> Non
 
 
 def test_rows_that_did_not_pass_stand_first() -> None:
-    page = page_of(RowDetail(PASSED), RowDetail(UNANSWERED), RowDetail(FAILED))
+    page = page_of(RowDetail(OTHER), RowDetail(UNANSWERED), RowDetail(FAILED))
     assert [each["data-state"] for tag, each in page.elements if "data-state" in each] == ["fail", "error", "pass"]
+
+
+def trial(row: CaseResult, number: int) -> RowDetail:
+    return RowDetail(replace(row, slot=replace(row.slot, trial=number)))
+
+
+def test_the_trials_of_a_case_are_one_row_with_the_first_failed_one_open() -> None:
+    page = page_of(trial(PASSED, 0), trial(FAILED, 2), trial(FAILED, 1), RowDetail(OTHER))
+    rows = [each["data-state"] for tag, each in page.elements if "data-state" in each]
+    trials = [
+        ("open" in each, each["class"]) for _, each in page.elements if (each.get("class") or "").startswith("trial")
+    ]
+    assert rows == ["fail", "pass"]
+    assert trials == [(False, "trial pass"), (True, "trial fail"), (False, "trial fail")]
+    assert "1 of 3" in page.text
+
+
+def test_many_long_trials_do_not_make_an_endless_case() -> None:
+    row = make_result(candidate_answer="x" * 30_000)
+    details = [trial(row, number) for number in range(200)]
+    page = html_page(report_of([each.result for each in details]), tools_of(details))
+    assert len(page) < 3_000_000
+    assert "Details omitted" in page
 
 
 def test_hostile_texts_are_texts() -> None:
@@ -96,7 +125,8 @@ def test_the_page_is_small_beside_its_data() -> None:
 
 
 def test_above_its_limit_the_page_shows_failures_and_counts_the_rest() -> None:
-    passed, failed = [replace(PASSED) for _ in range(MAX_ROWS + 500)], [replace(FAILED) for _ in range(7)]
+    passed = [numbered(PASSED, number) for number in range(MAX_ROWS + 500)]
+    failed = [numbered(FAILED, -number) for number in range(1, 8)]
     page = page_of(*(RowDetail(row) for row in (*passed, *failed)))
     states = [each["data-state"] for _, each in page.elements if "data-state" in each]
     assert (len(states), states.count("fail")) == (MAX_ROWS, 7)
@@ -112,6 +142,7 @@ def test_a_long_text_is_cut_and_says_so() -> None:
 
 
 def test_many_long_texts_do_not_make_an_endless_page() -> None:
-    details = [RowDetail(make_result(candidate_answer="x" * 30_000)) for _ in range(MAX_ROWS)]
+    row = make_result(candidate_answer="x" * 30_000)
+    details = [RowDetail(numbered(row, number)) for number in range(MAX_ROWS)]
     page = html_page(report_of([each.result for each in details]), tools_of(details))
     assert len(page) < 40_000_000

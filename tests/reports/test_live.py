@@ -87,7 +87,7 @@ def test_failures_scroll_above_the_block_without_their_control_characters(encodi
     stream = EncodedStream(encoding)
     console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
     screen = LiveScreen(stream, clock=at_noon, console=console)
-    screen.notify(STARTED)
+    screen.notify(replace(STARTED, trials=1))
     for event in (RowFinished(FAILED), RowFinished(PASSED), RowFinished(HOSTILE), RowFinished(UNANSWERED)):
         screen.notify(event)
     screen.notify(RunNote("odd\x1b[2J"))
@@ -151,7 +151,7 @@ def test_the_block_stands_before_the_first_failure_and_once() -> None:
     stream = EncodedStream("utf-8")
     console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
     screen = LiveScreen(stream, clock=at_noon, console=console, redraws=False)
-    screen.notify(STARTED)
+    screen.notify(replace(STARTED, trials=1))
     assert stream.getvalue().count("Ctrl-C stops cleanly") == 1
     screen.notify(RowFinished(FAILED))
     terminal = TerminalScreen(80)

@@ -72,42 +72,15 @@ ONE_TARGET = """\
 
 **`FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.` Exit code 1.**
 
-#### Targets
+#### did not pass: 2 cases
 
-| metric | `agent-v2` |
-| --- | ---: |
-| pass rate | 50 % of 2 |
-| mean score | 0.67 |
-| `pass@2` | 100 % of 1 case |
-| `pass^2` | 0 % of 1 case |
-| pass | 1 |
-| borderline | 0 |
-| fail | 1 |
-| errors | 1 |
-| cost | $0.0063 |
-| judges' cost | $0.0012 |
-| median | 1.5 s |
-| p95 | 1.5 s |
-| tokens | 450 |
-| judges' tokens | 300 |
+- ✗ `refund-7` 1 of 2 passed, 0.33, at `evals/refunds.yaml:12`\\
+  answer: `We will look into it.`\\
+  reason: `contains: expected "30 days", got "We will look into it."`
+- ! `order-9` at `evals/refunds.yaml:40`\\
+  reason: `error target: HTTP 503 after 3 attempts (12.4 s)`
 
-#### Scores
-
-scores: `0 │   █     █│ 1`, largest bin: 1 of 2
-
-#### Did not pass: 2
-
-- ✗ `refund-7` on `agent-v2` 0.33, at `evals/refunds.yaml:12`\\
-  `contains: expected "30 days", got "We will look into it."`
-- ! `order-9` on `agent-v2` at `evals/refunds.yaml:40`\\
-  `error target: HTTP 503 after 3 attempts (12.4 s)`
-
-#### Evaluators
-
-| evaluator | type | mean score | errors |
-| --- | ---: | ---: | ---: |
-| `contains` | `contains` | 0.00 of 1 | 0 |
-| `tone` | `llm_judge` | 1.00 of 2 | 0 |
+`agent-v2`: 1 of 2 passed, mean 0.67, 1 error, $0.0063, judges $0.0012, median 1.5 s, 450 tokens
 
 run: `20260131T120000-7f3a2b`\\
 results: 3: 1 pass, 1 fail, 1 error\\
@@ -132,6 +105,25 @@ TWO_TARGETS = """\
 ✗ `pass_rate is 10 %, not >= 90 %`\\
 ✗ `pass_rate is 10 %, not >= 90 %`
 
+#### did not pass: 140 cases
+
+- ✗ `日本語\\x1b[2J` on `agent-v2` 0.00, at `evals/refunds.yaml:12`\\
+  question: `How long?`\\
+  answer: `red \\x1b]0;title\\x07`\\
+  `::error::gotcha`\\
+  `\\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b`\\
+  expected: `30 days`\\
+  reason: `contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b`
+- ✗ `refund-7` on `agent-v2` 0.33, at `evals/refunds.yaml:12`\\
+  question: `How long?`\\
+  answer: `We will look into it.`\\
+  expected: `30 days`\\
+  reason: `contains: expected "30 days", got "We will look into it."`
+- ! `order-9` on `agent-v2` at `evals/refunds.yaml:40`\\
+  question: `How long?`\\
+  reason: `error target: HTTP 503 after 3 attempts (12.4 s)`
+- and 137 more: `agentv show 20260131T120000-7f3a2b --failed`
+
 #### Targets
 
 | metric | `agent-v1` | 95 % CI | `agent-v2-with-a-long-name` |
@@ -153,16 +145,6 @@ TWO_TARGETS = """\
 #### Scores
 
 scores: `0 │▁  ▁▁▁▁▂ █│ 1`, largest bin: 402 of 568
-
-#### Did not pass: 160
-
-- ✗ `refund-7` on `agent-v2` 0.33, at `evals/refunds.yaml:12`\\
-  `contains: expected "30 days", got "We will look into it."`
-- ✗ `日本語\\x1b[2J trial 3` on `agent-v2` 0.00, at `evals/refunds.yaml:12`\\
-  `contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b`
-- ! `order-9` on `agent-v2` at `evals/refunds.yaml:40`\\
-  `error target: HTTP 503 after 3 attempts (12.4 s)`
-- and 157 more: `agentv show 20260131T120000-7f3a2b --failed`
 
 #### Evaluators
 
@@ -238,13 +220,26 @@ def test_the_naive_way_makes_links_and_mentions() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 5_000])
 def test_it_fits_a_comment_and_counts_what_does_not(count: int) -> None:
-    rows = [make_result(candidate_answer="x" * 1000) for _ in range(count)]
+    slot = make_result().slot
+    rows = [
+        make_result(candidate_answer="x" * 1000, slot=replace(slot, eval_id=f"refund-{number}"))
+        for number in range(count)
+    ]
     text = written(report_of(rows, note="n" * 10_000_000, sentence="FAIL: " + "y" * 10_000_000))
     assert len(text) < 65_536
     assert len(text.encode()) < 2**20
     if count == 5_000:
-        shown = text.count("\n- ✗ `refund-7`")
+        shown = text.count("\n- ✗ `refund-")
         assert f"- and {count - shown:,} more: `agentv show" in text
+
+
+def test_cases_after_the_third_are_collapsed() -> None:
+    slot = make_result().slot
+    rows = [make_result(slot=replace(slot, eval_id=f"refund-{number}")) for number in range(12)]
+    page = rendered(written(report_of(rows)))
+    before, _, collapsed = page.partition("<details><summary>7 more</summary>")
+    assert (before.count("✗ <code>refund-"), collapsed.partition("</details>")[0].count("✗ <code>refund-")) == (3, 7)
+    assert "<p>and 2 more: " in collapsed or "<li>and 2 more: " in collapsed
 
 
 def test_groups_are_left_out_as_a_whole_and_counted() -> None:

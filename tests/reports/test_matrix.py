@@ -96,6 +96,15 @@ def test_without_prompts_only_the_best_is_said() -> None:
     assert only.startswith("* best: large, above small by +0.04")
 
 
+def test_without_a_best_the_cells_that_are_lower_are_named() -> None:
+    made = matrix(["plain", "hinted"], ["small", "large"])
+    assert made.best is not None
+    lower = tuple(("plain", f"target-{number}") for number in range(7))
+    (only,) = (line for line in lines(replace(made, best=replace(made.best, lower=lower)), None) if "best" in line)
+    named = ", ".join(f"plain on target-{number}" for number in range(5))
+    assert only.endswith(f"; hinted on large is significantly above {named} and 2 more")
+
+
 def test_the_end_of_a_run_has_the_matrix_between_targets_and_scores() -> None:
     made = end_report(replace(REPORT, matrix=matrix(["plain", "hinted"], ["small", "large"])))
     assert made.index("\ntarget ") < made.index("\nprompt (200 each)") < made.index("\nscores ")

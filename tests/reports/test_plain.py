@@ -6,12 +6,13 @@ from datetime import datetime
 
 import pytest
 from msgspec.structs import replace
+from tests.reports.outcomes import listed
 from tests.reports.rows import FAILED, HOSTILE, PASSED, REPORT, STARTED, UNANSWERED
 from tests.reports.screens import EncodedStream, Hand
 from tests.support.stored import CONTAINS, make_result
 
 from agentv.reports.progress.progress import PlainLines
-from agentv.reports.run.row_text import error_command
+from agentv.reports.run.row_text import PLAIN_LABELS, workflow_command
 from agentv.reports.text.printable import escape_commands
 from agentv.types.events import RowFinished, RowKept, RunEnded, RunNote, RunStopping
 
@@ -66,7 +67,7 @@ LINES = """\
 run 20260131T120000-7f3a2b: refunds · 20 cases
 FAIL refund-7   0.33  contains: expected "30 days", got "We will look into it."
 2/20 (10 %)  pass 1  fail 1  0/16 workers · 0.5/s · $0.0008 · 00:04 · about 00:36 left
-ERROR order-9    error target: HTTP 503 after 3 attempts (12.4 s)
+ERROR order-9  error target: HTTP 503 after 3 attempts (12.4 s)
 4/20 (20 %)  pass 2  fail 1  error 1  0/16 workers · 0.5/s · $0.0016 · 00:08 · about 00:32 left
 note: `grader` is deprecated\\x07
 stopping, cancelling running cases: Ctrl-C
@@ -87,7 +88,8 @@ def test_without_unicode_everything_is_written_out(clock: Hand) -> None:
     log = Log("ascii")
     plain = PlainLines(log, clock=clock)
     plain.notify(STARTED)
-    plain.notify(RowFinished(HOSTILE))
+    for trial in range(STARTED.trials):
+        plain.notify(RowFinished(replace(HOSTILE, slot=replace(HOSTILE.slot, trial=trial))))
     assert "240 cases x 2 targets x 3 trials = 1,440" in log.getvalue()
     assert "\\u5bb6\\u65cf" in log.getvalue()
 
@@ -150,7 +152,7 @@ def test_the_heartbeat_goes_on_while_nothing_happens(log: Log, clock: Hand) -> N
     plain.close()
 
 
-def test_under_github_failures_are_annotations_at_the_end(log: Log, clock: Hand) -> None:
+def test_under_github_each_case_is_an_annotation_at_the_end(log: Log, clock: Hand) -> None:
     plain = PlainLines(log, clock=clock, github=True)
     plain.notify(replace(SMALL, planned=None))
     for row in (FAILED, PASSED, HOSTILE):
@@ -158,15 +160,60 @@ def test_under_github_failures_are_annotations_at_the_end(log: Log, clock: Hand)
     assert "::error" not in log.getvalue().replace(" ::error::gotcha", "")
     plain.notify(RunEnded(REPORT))
     commands = [line for line in log.getvalue().splitlines() if line.startswith("::")]
-    assert commands == [error_command(FAILED), error_command(HOSTILE)]
+    titles = ["日本語\\x1b[2J on agent-v2", "refund-7 on agent-v2", "order-9 on agent-v2"]
+    assert [line.partition("title=")[2].partition("::")[0] for line in commands] == titles
+    assert commands[1] == REFUND
+
+
+REFUND = (
+    "::error file=evals/refunds.yaml,line=12,title=refund-7 on agent-v2::0.33%0Aquestion: How long?%0A"
+    'answer: We will look into it.%0Aexpected: 30 days%0Areason: contains: expected "30 days", got "We will look into '
+    'it."'
+)
+
+
+def test_prompts_and_targets_of_a_case_are_one_annotation_and_a_borderline_one_is_a_warning(
+    log: Log, clock: Hand
+) -> None:
+    rows = [
+        replace(row, slot=replace(row.slot, prompt=prompt), prompt=prompt)
+        for prompt in ("short", "long")
+        for row in (FAILED, replace(FAILED, slot=replace(FAILED.slot, eval_id="close"), verdict="borderline"))
+    ]
+    plain = PlainLines(log, clock=clock, github=True)
+    plain.notify(RunEnded(replace(REPORT, failing_total=4, **listed(rows))))
+    error, warning = (line for line in log.getvalue().splitlines() if line.startswith("::"))
+    assert error.startswith("::error file=evals/refunds.yaml,line=12,title=refund-7 · long on agent-v2::0.33%0A")
+    assert error.endswith("%0Aalso refund-7 · short on agent-v2: 0.33")
+    assert warning.startswith("::warning file=evals/refunds.yaml,line=12,title=close · long on agent-v2::")
+
+
+def test_the_trials_of_a_case_are_one_line_when_the_last_is_finished(plain: PlainLines, log: Log) -> None:
+    plain.notify(replace(SMALL, trials=3, planned=60, targets=("agent-v2", "other")))
+    failed, passed = (
+        [replace(row, slot=replace(FAILED.slot, trial=trial)) for trial in range(3)] for row in (FAILED, PASSED)
+    )
+    for row in (failed[2], passed[1]):
+        plain.notify(RowFinished(row))
+    assert "FAIL" not in log.getvalue()
+    plain.notify(RowFinished(failed[0]))
+    plain.notify(RowFinished(replace(failed[0], slot=replace(FAILED.slot, eval_id="refund-8"))))
+    plain.notify(RunEnded(REPORT))
+    lines = [line for line in log.getvalue().splitlines() if line.startswith("FAIL")]
+    reason = 'contains: expected "30 days", got "We will look into it."'
+    assert lines == [
+        f"FAIL refund-7   agent-v2   1 of 3 passed  {reason}",
+        f"FAIL refund-8 trial 1 of 3 agent-v2   0.33  {reason}",
+    ]
 
 
 def test_an_annotation_is_escaped() -> None:
     row = replace(HOSTILE, file="a,b:c%.yaml", line=7)
-    assert error_command(row) == ANNOTATION
+    text = "100 %, a:b::c\nnext"
+    assert workflow_command("error", row, PLAIN_LABELS, text) == ANNOTATION
 
 
-ANNOTATION = "::error file=a%2Cb%3Ac%25.yaml,line=7,title=日本語\\x1b[2J trial 3 on agent-v2::contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%25, a:b"  # noqa: E501 - as it is shown
+ANNOTATION = "::error file=a%2Cb%3Ac%25.yaml,line=7,title=日本語\\x1b[2J on agent-v2::100 %25, a:b::c%0Anext"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from agentv.reports.text.width import clip, display_width, graphemes, pad, wrap, wrap_lines
+from agentv.reports.text.width import clip, clip_middle, clip_names, display_width, graphemes, pad, wrap, wrap_lines
 
 texts = st.text(st.sampled_from("ab é日語👩\u200d👧🇩🇪❤️\u0301 "), max_size=12)
 
@@ -45,6 +45,26 @@ def test_a_clipped_text_fits_and_keeps_its_beginning(text: str, width: int) -> N
     cut = clip(text, width)
     assert display_width(cut) <= width
     assert cut == text or text.startswith(cut.removesuffix("…"))
+
+
+@given(texts, st.integers(1, 20))
+def test_a_text_clipped_in_its_middle_fits_and_keeps_both_ends(text: str, width: int) -> None:
+    cut = clip_middle(text, width)
+    start, _, end = cut.partition("…")
+    assert display_width(cut) <= width
+    assert cut == text or (text.startswith(start) and text.endswith(end))
+
+
+@given(st.lists(st.text("ab-", max_size=30), max_size=5), st.integers(4, 20))
+def test_clipped_names_are_as_different_as_the_names(names: list[str], width: int) -> None:
+    assert len(set(clip_names(names, width))) == len(set(names))
+
+
+def test_names_are_cut_in_the_middle_only_if_their_starts_are_equal() -> None:
+    assert clip_names(["agent-one-large", "other-one-large"], 8) == ["agent-o…", "other-o…"]
+    assert clip_names(["agent-one-large", "agent-one-small"], 8) == ["ag…large", "ag…small"]
+    same_ends = ["the-agent-a-small-model", "the-agent-b-small-model"]
+    assert clip_names(same_ends, 8) == same_ends
 
 
 @given(texts, st.integers(2, 20))

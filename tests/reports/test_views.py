@@ -152,6 +152,13 @@ def test_the_rows_of_a_run() -> None:
     assert "\n".join([head, *view.rows([FAILED, HOSTILE, UNANSWERED, PASSED])]) == ROWS
 
 
+def test_names_of_rows_are_never_cut() -> None:
+    long = "a-prompt-with-a-very-long-name-" * 2
+    rows = [replace(FAILED, slot=replace(FAILED.slot, prompt=f"{long}{end}"), prompt=f"{long}{end}") for end in "ab"]
+    first, second = RunView(width=60).rows(rows)
+    assert (f"{long}a agent-v2" in first, f"{long}b agent-v2" in second) == (True, True)
+
+
 def test_rows_are_not_cut_without_a_width() -> None:
     (line,) = RunView(width=None).rows([FAILED])
     assert line.endswith('contains: expected "30 days", got "We will look into it."')

@@ -74,6 +74,7 @@ def test_the_best_is_not_significant_if_the_second_is_close() -> None:
     best = best_of({("plain", "small"): 0, ("plain", "large"): 17, ("hinted", "small"): 18})
     assert best.p == pytest.approx(mcnemar_test(1, 0))
     assert not best.is_significant
+    assert best.lower == (("plain", "small"),)
 
 
 def test_cells_that_are_alike_have_no_best() -> None:

@@ -58,7 +58,9 @@ def test_a_usual_template_has_no_problem() -> None:
 
 def test_an_unknown_name_is_a_problem_that_lists_the_known_ones() -> None:
     (problem,) = template_problems("{{ candidate_answer }} {{ anwser }}")
-    assert problem.startswith("unknown variable {{ anwser }} (did you mean {{ answer }}?); known: question, expected")
+    assert problem.startswith(
+        "unknown variable {{ anwser }} (did you mean {{ answer }}?); known: question, system_prompt"
+    )
     assert all(name in problem for name in JUDGE_VARIABLES)
     assert template_problems("{{ candidate_answer }} {{ anwser }}", allow_unknown=True) == ()
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, NoReturn
 
 import click
 
+from agentv.cli.environment import name_variable, name_variables
 from agentv.cli.terminal import guarded_streams, hold_streams, unexpected_write_error
 from agentv.types.errors import AgentvError, ConfigError, NothingFoundError, PluginError
 from agentv.version import __version__
@@ -95,7 +96,9 @@ class LazyGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        return _import_command(entry.module)
+        command = _import_command(entry.module)
+        name_variables(command, next(name for name, each in COMMANDS.items() if each.module == entry.module))
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -167,6 +170,7 @@ def _run(arguments: Sequence[str]) -> int:
             from agentv.cli.synonyms import with_advice
 
             error = with_advice(error)
+        name_variable(error)
         shown = io.StringIO()
         error.show(file=shown)
         click.echo(_redacted(shown.getvalue(), arguments), err=True, nl=False)

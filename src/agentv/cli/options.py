@@ -40,7 +40,7 @@ _OUTPUT_OPTIONS = (
         help="Show progress as a live block, plain lines, events in JSON Lines, or not at all; "
         "auto: live on a terminal, else plain.",
     ),
-    click.option("-v", "--verbose", is_flag=True, help="Also print answers, retries and target warnings."),
+    click.option("-v", "--verbose", is_flag=True, help="Also print questions and answers in full, and retries."),
     click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE as JSON Lines."),
 )
 

@@ -34,9 +34,9 @@ class TerminalStyle(Struct, frozen=True):
         """Return the view of runs in this style."""
         return RunView(self.width, self.signs, self.paint)
 
-    def case_view(self, view: CaseView) -> CaseView:
-        """Return a view of a case in this style."""
-        return replace(view, width=self.width, signs=self.signs, paint=self.paint)
+    def case_view(self, view: CaseView, *, is_full: bool) -> CaseView:
+        """Return a view of a case in this style; `is_full` cuts nothing."""
+        return replace(view, width=self.width, signs=self.signs, paint=self.paint, is_full=is_full)
 
 
 def terminal_style() -> TerminalStyle:

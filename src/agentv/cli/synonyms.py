@@ -1,6 +1,8 @@
 """Options and commands of other tools: synonyms of ours are accepted; for others, the error names ours."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 
 import click
 
@@ -21,7 +23,8 @@ _OPTIONS: Mapping[str, str] = {
     "--model": "here a model is a target of targets.yaml, chosen by `--target NAME`",
     "--provider": "here it is `--target NAME`, a target of targets.yaml",
     "--providers": "here it is `--target NAME`, a target of targets.yaml",
-    "--grader": "here it is `judge_target` of the target",
+    "--grader": "here it is `judge` of the eval file, a target or an evaluator",
+    "--judge": "here it is `judge` of the eval file, a target or an evaluator",
     "--tests": "here the eval file is named without an option",
     "--no-cache": "the cache is off by default; omit `--cache`",
     "--filter-failing": "here it is `agentv retry RUN --failed`",
@@ -37,10 +40,38 @@ _OPTIONS: Mapping[str, str] = {
     "--log-dir": "runs are stored under .agentv/runs",
     "--fail-on-error": "a run with errors ends with exit code 3; `--max-errors N` tolerates some",
     "--agent-timeout": "here it is `--timeout S`",
-    "--out": "here it is `-o FILE`",
     "--threshold": "here it is `--gate 'mean >= X'`",
     "--max-budget": "here it is `--budget-usd X`",
+    "--budget": "here it is `--budget-usd X`",
+    "--retries": "here it is `--max-retries N`",
+    "--parallel": "here it is `--workers N`",
+    "--jobs": "here it is `--workers N`",
+    "--n": "here it is `--limit N`",
+    "--question": "here questions are cases of an eval file, as `input`",
+    "--prompt": "here prompts are `prompts` of an eval file",
+    "--system-prompt": "here it is `prompts: [{system: …}]` of an eval file",
+    "--config": "here the eval file is named without an option",
+    "--file": "here the eval file is named without an option",
+    "--dataset": "here the file is named without an option",
+    **dict.fromkeys(("--out", "--output-file", "--out-file", "--report"), "here it is `-o FILE`"),
+    **{
+        f"--{word}": f"here it is `-o {file}`"
+        for word, file in (
+            ("html", "report.html"),
+            ("markdown", "report.md"),
+            ("md", "report.md"),
+            ("junit", "report.junit.xml"),
+            ("junitxml", "report.junit.xml"),
+            ("csv", "results.csv"),
+            ("jsonl", "results.jsonl"),
+            ("sarif", "report.sarif"),
+        )
+    },
+    "--format": "the suffix of `-o FILE` selects the format",
+    "--output-dir": "runs are stored under .agentv/runs; a report is written by `-o FILE`",
 }
+"""Advice by the option of another tool. An option of ours in it may be one that only `agentv run` has."""
+_FILE_OPTION = "-o"
 _COMMANDS: Mapping[str, str] = {
     "view": "`agentv show latest` shows a run, `agentv report latest -o report.html` writes it as a page",
     "redteam": "attacks are cases like any other: `agentv run`",
@@ -63,11 +94,31 @@ def command_advice(name: str) -> str | None:
 
 
 def with_advice(error: click.NoSuchOption) -> click.NoSuchOption:
-    """Return the error for another tool's option with what to use in its place; any other error unchanged."""
-    advice = _as_sentence(_OPTIONS.get(error.option_name))
-    if advice is None:
-        return error
-    return click.NoSuchOption(error.option_name, f"{error.message} {advice}", (), error.ctx)
+    """Return the error for an unknown option with what to use in its place."""
+    name = error.option_name
+    known = () if error.ctx is None else _options_of(error.ctx.command)
+    advice = _as_sentence(_fitting(_OPTIONS.get(name), known))
+    if advice is not None:
+        return click.NoSuchOption(name, f"{error.message} {advice}", (), error.ctx)
+    # click compares names with their dashes, so that short ones resemble each other.
+    close = get_close_matches(name.lstrip("-"), [each.lstrip("-") for each in known], n=2, cutoff=0.65)
+    return click.NoSuchOption(name, error.message, [f"--{each}" for each in close], error.ctx)
+
+
+def _options_of(command: click.Command) -> Sequence[str]:
+    return [name for each in command.params if isinstance(each, click.Option) for name in each.opts]
+
+
+_OUR_OPTION = re.compile(r"`(--?[\w-]+)[^`]*`")
+
+
+def _fitting(advice: str | None, known: Sequence[str]) -> str | None:
+    """Return the advice for a command with the options `known`; if it lacks ours, the command that has it is named."""
+    found = None if advice is None else _OUR_OPTION.search(advice)
+    if advice is None or found is None or found[1] in known or not known:
+        return advice
+    owner = "agentv report RUN" if found[1] == _FILE_OPTION else "agentv run"
+    return advice.replace(found[0], f"`{owner} {found[0][1:]}")
 
 
 def _as_sentence(advice: str | None) -> str | None:

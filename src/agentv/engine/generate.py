@@ -415,7 +415,7 @@ def _new_key(items: Sequence[RubricItem]) -> NewKey:
 PLACEHOLDER_CASE: JsonObject = {
     "id": "agentv-placeholder-case",
     "expected_outcome": "x",
-    "input_messages": [{"role": "user", "content": "x"}],
+    "input": "x",
 }
 """A case that is added to a file in memory before any call, to check that the file accepts further cases."""
 
@@ -484,7 +484,9 @@ def _normalised(text: str) -> str:
 
 def _input_of(case: JsonObject) -> str:
     """Return the text of a case whose input is a single text message; "" for every other case."""
-    messages = case.get("input_messages") or case.get("inputMessages")
+    messages = case.get("input") or case.get("input_messages") or case.get("inputMessages")
+    if isinstance(messages, str):
+        return _normalised(messages)
     only = messages[0] if isinstance(messages, list) and len(messages) == 1 else None
     content = only.get("content") if isinstance(only, Mapping) else None
     return _normalised(content) if isinstance(content, str) else ""
@@ -494,8 +496,8 @@ def _case_to_json(case: GeneratedCase, id_: str, place: str) -> JsonObject:
     rubrics: list[JsonValue] = rubrics_to_json(case.rubrics)
     return {
         "id": id_,
+        "input": case.input,
         "expected_outcome": case.expected_outcome,
-        "input_messages": [{"role": "user", "content": case.input}],
         **({"rubrics": rubrics} if rubrics else {}),
         "metadata": {"source": place},
     }
@@ -506,4 +508,6 @@ def new_suite(cases: Sequence[JsonObject], *, data: str, schema: str | None) -> 
     head = f"# yaml-language-server: $schema={schema}\n" if schema else ""
     items = "".join(yaml_item(case) for case in cases)
     lines = "".join(f"  {line}\n" if line else "\n" for line in items.removesuffix("\n").split("\n"))
-    return f"{head}description: {yaml_line(f'Cases generated from {data}')}\nevalcases:\n{lines}"
+    description = yaml_line(f"Cases generated from {data}")
+    # Without `dialect`, a file with `input` and rubrics may also be one of AgentV 2.
+    return f"{head}dialect: agentv\ndescription: {description}\nevalcases:\n{lines}"

@@ -300,7 +300,7 @@ def load_module(name: str, base_dir: str | Path) -> ModuleType:
     """
     folder = Path(base_dir).resolve()
     try:
-        return _load_file(folder / name) if name.endswith(".py") else _import_module(name, folder)
+        return _load_file(_existing(name, folder)) if name.endswith(".py") else _import_module(name, folder)
     except PluginError:
         raise
     except (Exception, SystemExit) as error:  # a user's module may raise anything on import
@@ -337,10 +337,17 @@ def _import_module(name: str, folder: Path) -> ModuleType:
     return importlib.import_module(name)
 
 
+def _existing(name: str, folder: Path) -> Path:
+    """Return the path of a file of `folder`. Raises PluginError, which names a file of that name further up."""
+    path = (folder / name).resolve()
+    if path.is_file():
+        return path
+    further_up = (f"{'../' * level}{name}" for level in (1, 2) if (folder / ("../" * level) / name).is_file())
+    found = next(further_up, None)
+    raise PluginError(f"there is no file {path}" + (f"; write {found}, relative to {folder}" if found else ""))
+
+
 def _load_file(path: Path) -> ModuleType:
-    path = path.resolve()
-    if not path.is_file():
-        raise PluginError(f"there is no file {path}")
     name = f"_agentv_file_{hashlib.sha256(bytes(path)).hexdigest()[:12]}_{path.stem}"
     if name in sys.modules:
         return sys.modules[name]

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from agentv.importers.agentv.ambiguity import warn_of_other_meanings
 from agentv.importers.agentv.files import AgentvImport, is_skills_file
 from agentv.importers.agentv.generations import (
     DIALECT_KEY,
@@ -15,6 +16,7 @@ from agentv.importers.agentv.generations import (
     fifth_key,
     find_generation,
     generation_of_lines,
+    has_agentv_words,
     is_agentv_targets,
     promptfoo_sign,
 )
@@ -61,9 +63,10 @@ class FileImporters(Struct, frozen=True):
         value, base = top.document.value, path.resolve().parent
         folders = [folder for folder in (base, *base.parents) if folder == base or folder.is_relative_to(root)]
         is_known_type = self.specs.evaluators.__contains__
-        return AgentvImport(
-            _generation_of(value, path), tuple(folders), is_known_type, env, is_skills=is_skills_file(value)
-        )
+        generation = _generation_of(value, path)
+        if not generation.is_foreign:
+            warn_of_other_meanings(top)
+        return AgentvImport(generation, tuple(folders), is_known_type, env, is_skills=is_skills_file(value))
 
     def program_of(self, value: JsonValue) -> str:
         """Return the version of AgentV that the content of an eval file is written for; "" for ours."""
@@ -94,8 +97,10 @@ def _generation_of(value: JsonValue, path: Path) -> Generation:
     if isinstance(value, Mapping) and DIALECT_KEY in value:
         return find_generation(value)
     # A `name` at the top level is AgentV's key, so the lines are cases of AgentV.
-    is_named = isinstance(value, Mapping) and "name" in value
-    return max(find_generation(value), find_generation(lines) if is_named else generation_of_lines(lines))
+    if isinstance(value, Mapping) and "name" in value and lines:
+        least = Generation.SECOND if has_agentv_words(lines) else Generation.FIRST
+        return max(find_generation(value), find_generation(lines), least)
+    return max(find_generation(value), generation_of_lines(lines))
 
 
 def _parsed_lines(path: Path) -> Iterator[JsonValue]:

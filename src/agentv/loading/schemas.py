@@ -23,6 +23,7 @@ from agentv.loading.models.targets_files import TargetModel, TargetsFileModel, U
 from agentv.loading.project import ProjectModel
 from agentv.registry import EvaluatorSpec, ProviderSpec, Registry, S, Specs
 from agentv.types.errors import PluginError, UnknownNameError
+from agentv.types.messages import Message
 from agentv.types.records.result import EXPORT_KEYS, RAW_REQUEST, REQUEST, CaseResult
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import StructField, has_fields
@@ -225,6 +226,8 @@ def _eval_schema(registry: Registry[EvaluatorSpec]) -> Schema:
     case = definitions.add(CaseModel)
     prompt = definitions.add(PromptModel)
     part = definitions.add(PartModel)
+    definitions.schemas[Message.__name__] = definitions.add(Message)
+    message: Schema = {"$ref": f"#/$defs/{Message.__name__}"}
     evaluator = definitions.add(EvaluatorModel)
     definitions.schemas |= {
         "Case": case,
@@ -241,6 +244,14 @@ def _eval_schema(registry: Registry[EvaluatorSpec]) -> Schema:
             "items": {"anyOf": [{"type": "string", "minLength": 1}, prompt]},
         },
         "CaseTemplate": {"type": ["object", "null"], "description": "the keys of a case, with {{ column }}"},
+        "Messages": {
+            "description": "a text, or messages",
+            "anyOf": [
+                {"type": ["string", "null"]},
+                {"type": "array", "minItems": 1, "items": {"anyOf": [message, part]}},
+                {"type": "object", "minProperties": 1, "if": {"required": ["role"]}, "then": message},
+            ],
+        },
         "Content": {"anyOf": [{"type": "string"}, {"type": "array", "items": part}, {"type": ["object", "null"]}]},
         **_evaluator_schemas(definitions, registry, evaluator),
     }

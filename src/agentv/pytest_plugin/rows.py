@@ -33,6 +33,7 @@ from agentv.engine.runs.run import run_plan
 from agentv.execution.loops import run_in_own_loop
 from agentv.execution.user_code import described
 from agentv.loading.files.places import find_home, find_repository_root
+from agentv.loading.suites.short_evaluators import settings_of
 from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.registry import ProviderSpec, Specs
 from agentv.scoring.counting.summary import Summary
@@ -372,26 +373,3 @@ def _default_judge(known: KnownTargets, options: SessionOptions, specs: Specs) -
     except AgentvError:  # a judge is needed only by some evaluators, which report that they have none
         return None
     return target.judge_target or (target.name if specs.providers.get(target.provider).can_judge else None)
-
-
-def settings_of(type_: str, value: JsonValue, specs: Specs) -> Mapping[str, JsonValue]:
-    """Return the settings that a keyword of `agentv.check`, such as `contains="30 days"`, stands for.
-
-    A dict is the settings, and `True` means no settings. Any other value is the value of the only required setting. For
-    a judge without a required setting, a text is the expected outcome. Raises ConfigError for a value to which none of
-    these rules applies.
-    """
-    settings_class = specs.evaluators.get(type_).load_settings()
-    if isinstance(value, Mapping):
-        return value
-    if value is True:
-        return {}
-    fields = structs.fields(settings_class)
-    required = [field.encode_name for field in fields if field.required]
-    if len(required) == 1:
-        return {required[0]: value}
-    is_judge = any(field.name == "plain_prompt" for field in fields)
-    if not required and is_judge and isinstance(value, str):
-        return {"prompt": value, "plain_prompt": "outcome"}
-    names = ", ".join(field.encode_name for field in fields)
-    raise ConfigError(f"{type_}={value!r}: write the settings as a dict; its settings are: {names}")

@@ -187,7 +187,17 @@ class Reader:
         self._add_literal(char)
 
 
-PLACEHOLDERS = ("PROMPT", "PROMPT_FILE", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE", "CASES_FILE")
+PLACEHOLDERS = (
+    "PROMPT",
+    "PROMPT_FILE",
+    "SYSTEM_PROMPT",
+    "GUIDELINES",
+    "EVAL_ID",
+    "ATTEMPT",
+    "FILES",
+    "OUTPUT_FILE",
+    "CASES_FILE",
+)
 MAX_VALUE_BYTES = 120_000
 """The size that fits an argument or environment variable on every supported system (Linux refuses 128 KiB)."""
 
@@ -285,14 +295,17 @@ def _names_in(text: str) -> list[str]:
 
 def _checked_value(name: str, value: str) -> str:
     size = len(value.encode("utf-8", "surrogateescape" if name == "FILES" else "replace"))
+    advice = "use {PROMPT_FILE}"
+    if name == "SYSTEM_PROMPT":
+        advice += " and remove {SYSTEM_PROMPT}: the system prompt is then in the file, too"
     if size > MAX_VALUE_BYTES:
         raise TemplateError(
             f"{{{name}}} is {size / 1000:.0f} kB, but an argument of a command may be at most "
-            f"{MAX_VALUE_BYTES // 1000} kB; use {{PROMPT_FILE}}, which takes a prompt of any length"
+            f"{MAX_VALUE_BYTES // 1000} kB; {advice}"
         )
     if "\0" in value:
         raise TemplateError(
-            f"{{{name}}} contains a NUL character, which an argument of a command cannot contain; use {{PROMPT_FILE}}"
+            f"{{{name}}} contains a NUL character, which an argument of a command cannot contain; {advice}"
         )
     return value
 

@@ -15,6 +15,7 @@ ANSWER_NAMES = ("candidate_answer", "output_messages", "conversation", "diff")
 
 JUDGE_VARIABLES = (
     "question",
+    "system_prompt",
     "expected_outcome",
     "reference_answer",
     "candidate_answer",

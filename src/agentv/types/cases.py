@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, TypedDict, Unpack
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
@@ -67,7 +67,17 @@ class EvaluatorConfig(Struct, frozen=True):
     settings: Annotated[Mapping[str, JsonValue], _NOT_IN_FILES] = field(default_factory=dict)
     """The evaluator's own keys, as written."""
     weight: Weight = 1.0
-    required: Annotated[bool | Share, Meta(extra={"aliases": ("is_required",)})] = False
+    required: Annotated[
+        bool | Share,
+        Meta(
+            extra={
+                "aliases": ("is_required",),
+                "instead": dict.fromkeys(
+                    ("threshold", "min_score", "pass_score"), "write `required: 0.8`, the lowest score that may pass"
+                ),
+            }
+        ),
+    ] = False
     """True: the verdict must be `pass`. A number is the minimum score."""
     negate: bool = False
     criterion: Annotated[Name | None, Meta(extra={"aliases": ("criterion_name",)})] = None
@@ -156,6 +166,10 @@ class PromptMessages(Struct, frozen=True):
 class CaseKeywords(TypedDict, total=False):
     """The keywords of EvalCase besides its messages and the expected outcome."""
 
+    input: "str | Sequence[Message | Mapping[str, Any]]"
+    """The same as `input_messages`."""
+    expected: "str | Sequence[Message | Mapping[str, Any]]"
+    """The same as `expected_messages`."""
     conversation_id: str | None
     tags: Sequence[str]
     metadata: JsonObject
@@ -182,7 +196,16 @@ class CaseKeywords(TypedDict, total=False):
 
 
 class EvalCase(Struct, frozen=True, metaclass=CamelKeywords, gc=False):
-    """One input for a target, with the expectations of a good answer."""
+    """One input for a target, with the expectations of a good answer.
+
+    The keywords `input` and `expected`, the words of eval files, set `input_messages` and `expected_messages`.
+    """
+
+    KEYWORDS: ClassVar = {
+        "input": "input_messages",
+        "expected": "expected_messages",
+        "expected_output": "expected_messages",
+    }
 
     id: str
     input_messages: tuple[Message, ...] = ()
@@ -365,7 +388,7 @@ class EvalSuite(Struct, frozen=True):
     targets: tuple[str, ...] = ()
     """Each of them (without `targets`: `target`) answers every case that names no targets of its own."""
     judge: str | None = None
-    """The target that judges the answers, instead of the `judge_target` of each target.
+    """The target that judges the answers, instead of that of each target.
 
     A judge that is defined inline has the name that `name_of_target` returns.
     """

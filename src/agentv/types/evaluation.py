@@ -43,6 +43,10 @@ class PromptInputs(Struct, frozen=True, gc=False):
     """The messages of `question` for chat models; None unless `question` has role markers."""
     guideline_paths: tuple[str, ...] = ()
     file_paths: tuple[str, ...] = ()
+    system_prompt: str = ""
+    """The text of the system messages that open the prompt; `question` has it, too. "" if no other message follows."""
+    after_system: "PromptInputs | None" = None
+    """The prompt without `system_prompt`, for targets that take it apart; None without a system prompt."""
 
 
 class EvaluationResult(Struct, frozen=True, omit_defaults=True, metaclass=CamelKeywords, gc=False):

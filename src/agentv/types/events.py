@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
 from agentv.types.results import RunReport
 
 
@@ -48,6 +49,12 @@ class AnswerArrived(Struct, frozen=True, gc=False):
     """A target answered, or failed to; nothing is judged yet."""
 
     answer: Answer
+
+
+class CaseOpened(Struct, frozen=True, gc=False):
+    """A case is saved before its first call."""
+
+    case: CaseRecord
 
 
 class RowFinished(Struct, frozen=True, gc=False):
@@ -133,15 +140,15 @@ ProgressEvent: TypeAlias = (
 )
 """The events that an observer receives unless it lists others."""
 
-RunEvent: TypeAlias = ProgressEvent | LogLine
+RunEvent: TypeAlias = ProgressEvent | LogLine | CaseOpened
 
 
 class Observer(Protocol):
     """An observer of a run. It is called in the run's thread with one event at a time, and must return quickly.
 
     An optional attribute `event_types`, a tuple, lists the classes of events that it receives; the default is every
-    event but `LogLine`. With `needs_whole_rows` False it gets finished rows without answer, messages, requests and
-    judges' replies, if the run stores these elsewhere.
+    event but `LogLine` and `CaseOpened`. With `needs_whole_rows` False it gets finished rows without answer, messages,
+    requests and judges' replies, if the run stores these elsewhere.
     """
 
     def notify(self, event: RunEvent) -> None:

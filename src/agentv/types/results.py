@@ -1,7 +1,7 @@
 """The report of a run: its state, its counts and its verdict."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, get_args
 
 from msgspec import Struct
@@ -18,7 +18,18 @@ from agentv.types.summaries import (
     MatrixSummary,
     TargetSummary,
 )
-from agentv.types.views import Line, View, escape, reason_of, score_text, table_html, view_html, view_of, view_text
+from agentv.types.views import (
+    MAX_LINES,
+    Line,
+    View,
+    escape,
+    reason_of,
+    score_text,
+    table_html,
+    view_html,
+    view_of,
+    view_text,
+)
 
 RowState: TypeAlias = Literal["pass", "borderline", "fail", "error", "skipped"]
 """The five disjoint states of a row: a verdict, or the reason why there is none."""
@@ -47,21 +58,29 @@ class CaseBefore(Struct, frozen=True):
     answer: str | None = None
 
 
-class GateCase(Struct, frozen=True):
-    """A case that made a gate fail."""
+class CaseOutcome(Struct, frozen=True):
+    """A case with its target and prompt that did not pass, or that made a gate fail."""
 
     result: CaseResult
-    """The result that counts most against the gate."""
+    """Of the results that count, the first trial of the worst state."""
     question: str = ""
     """Empty if it was not stored."""
+    expected: str = ""
+    """The reference answer or the expected outcome; empty if there is none, or if it was not stored."""
     failed: int = 1
-    """The number of `results` that count against the gate."""
+    """The number of `results` that did not pass, or that count against the gate."""
     results: int = 1
     """The number of the case's results, which are its trials."""
     before: CaseBefore | None = None
     """What the baseline has; None for a gate that is not about a baseline."""
     reruns: int = 0
     """How often the case failed when it was called again to confirm that it fails."""
+
+    @property
+    def name(self) -> CaseName:
+        """The case with its target and prompt."""
+        slot = self.result.slot
+        return CaseName(slot.suite, slot.eval_id, slot.target, slot.prompt)
 
 
 class GateResult(Struct, frozen=True):
@@ -74,11 +93,14 @@ class GateResult(Struct, frozen=True):
     nothing was measured.
     """
     sentence: str
-    cases: tuple[GateCase, ...] = ()
+    cases: tuple[CaseOutcome, ...] = ()
     """The first of the `cases_total` cases that made the gate fail, the worst first."""
     cases_total: int = 0
-    has_shared_cases: bool = False
-    """True if several of `cases` are of one case, with different targets or prompts."""
+    """The number of the cases, each with its targets and prompts."""
+    cases_distinct: int = 0
+    """The number of the cases without targets and prompts."""
+    is_whole_run: bool = False
+    """True if every result of the run that did not pass counts against the gate."""
 
     @property
     def passed(self) -> bool:
@@ -125,6 +147,14 @@ class RunVerdict(Struct, frozen=True):
         return tuple(gate for gate in self.gates if gate.cases)
 
 
+class CaseTexts(NamedTuple):
+    """The texts of a case that its results do not have; empty if they are not known."""
+
+    question: str = ""
+    expected: str = ""
+    """The reference answer, else the expected outcome."""
+
+
 class ReportOutputs(Protocol):
     """A writer of report files and data frames, for the methods of RunReport."""
 
@@ -134,11 +164,16 @@ class ReportOutputs(Protocol):
     def frame(self, report: "RunReport") -> Any:
         """Return a data frame with one row for each result."""
 
+    def texts(self, report: "RunReport", rows: Sequence[CaseResult]) -> Sequence[CaseTexts]:
+        """Return the texts of the case of each row."""
 
-def _line_of(row: CaseResult) -> Line:
+
+def _line_of(row: CaseResult, texts: CaseTexts = CaseTexts()) -> Line:  # noqa: B008 - a frozen value
     state = "error" if row.status == "error" else row.verdict or row.status
     name = " · ".join(filter(None, (row.eval_id, row.target, row.prompt, f"trial {row.trial}" if row.trial else "")))
-    return Line(state, name, row.score, reason_of(row.reasoning, row.misses, row.error.message if row.error else None))
+    reason = reason_of(row.reasoning, row.misses, row.error.message if row.error else None)
+    said = (("question", texts.question), ("expected", texts.expected), ("answer", row.candidate_answer))
+    return Line(state, name, row.score, reason, texts=said)
 
 
 RunState: TypeAlias = Literal["finished", "stopped", "interrupted", "failed", "running"]
@@ -159,6 +194,12 @@ class RunReport(Struct, frozen=True):
     """The first rows that did not pass, up to a limit, in the order they finished."""
     failing_total: int = 0
     """The number of all rows that did not pass."""
+    cases: tuple[CaseOutcome, ...] = ()
+    """The first cases that did not pass: failed ones, then borderline ones, then those with an error."""
+    cases_total: int = 0
+    """The number of all cases that did not pass, each with its targets and prompts."""
+    cases_distinct: int = 0
+    """The number of all cases that did not pass, without targets and prompts."""
     worst: tuple[CaseResult, ...] = ()
     """Of the rows that did not pass, those with the lowest scores."""
     errors: tuple[CaseResult, ...] = ()
@@ -194,7 +235,7 @@ class RunReport(Struct, frozen=True):
 
     def __repr__(self) -> str:
         """Return the usual text without results, whose answers may be long: asyncio takes the repr of what it ran."""
-        return repr_without(self, "failing", "worst", "errors", "results", "outputs")
+        return repr_without(self, "failing", "cases", "worst", "errors", "results", "outputs")
 
     @property
     def passed(self) -> bool | None:
@@ -220,8 +261,8 @@ class RunReport(Struct, frozen=True):
         """Return one row for each result, as a DataFrame of pandas, else of polars, else as an Arrow table.
 
         Its columns: suite, case, target, prompt, trial, status, verdict, score, one `score.NAME` for each evaluator,
-        reasoning, error, answer, duration_ms, cost_usd and tags. Raises MissingExtraError if none of these packages is
-        installed.
+        question, expected (the reference answer, else the expected outcome), answer, reasoning, error, duration_ms,
+        cost_usd and tags. Raises MissingExtraError if none of these packages is installed.
         """
         return self._outputs().frame(self)
 
@@ -230,11 +271,14 @@ class RunReport(Struct, frozen=True):
             raise ConfigError("only a report that evaluate() returned can be saved or converted to a data frame")
         return self.outputs
 
-    def _view(self) -> View:
+    def _view(self, *, with_texts: bool = False) -> View:
         failures = self.failures
+        shown = failures[:MAX_LINES]
+        has_texts = with_texts and self.outputs is not None
+        texts = self._outputs().texts(self, shown) if has_texts else [CaseTexts()] * len(shown)
         total = len(failures) if self.results else self.failing_total
         state = {True: "pass", False: "fail", None: "error"}[self.passed]
-        return view_of(state, self.verdict.sentence, map(_line_of, failures), total=total)
+        return view_of(state, self.verdict.sentence, map(_line_of, shown, texts), total=total)
 
     def __str__(self) -> str:
         """Return the verdict, the rates of each target, and the results that did not pass, with their reasons."""
@@ -243,10 +287,10 @@ class RunReport(Struct, frozen=True):
         return "\n".join((heading, *rates, *self._compared(), *lines))
 
     def _repr_html_(self) -> str:
-        """Return what `str` returns as tables, for notebooks."""
+        """Return what `str` returns as tables, with questions and answers, for notebooks."""
         compared = "".join(f"<p>{escape(line)}</p>" for line in self._compared())
         targets = table_html("targets", ("target", "results", "mean score"), self._rates())
-        return view_html(self._view()) + compared + targets
+        return view_html(self._view(with_texts=True)) + compared + targets
 
     def _compared(self) -> list[str]:
         found = self.baseline

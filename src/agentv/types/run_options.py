@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict
 
 from msgspec import Meta, Struct, structs
 
@@ -12,10 +12,14 @@ from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.json_value import JsonValue
 from agentv.types.structs import StructField, struct_fields
 
+OptionGroup: TypeAlias = Literal["most used", "select", "repeat", "limits", "gates", "output", "machines"]
+"""The group of options in `agentv run --help`; each option is in one."""
+
 
 class Flag(Struct, frozen=True, kw_only=True):
     """How an option is written on the command line."""
 
+    group: OptionGroup
     names: tuple[str, ...] = ()
     """Its spellings; by default `--` and the name of the field."""
     metavar: str | None = None
@@ -26,6 +30,7 @@ class Flag(Struct, frozen=True, kw_only=True):
 
 
 def _option(  # one call describes one option
+    group: OptionGroup,
     text: str,
     *names: str,
     metavar: str | None = None,
@@ -34,12 +39,12 @@ def _option(  # one call describes one option
     in_project_file: bool = False,
     selects: bool = False,
 ) -> Meta:
-    """Describe an option: `text` is its help text.
+    """Describe an option: its group in `--help`, and `text`, its help text.
 
     With `in_project_file` it is also a key of `.agentv.yaml`, so that a project can have a default of its own. With
     `selects` it restricts a run to some of the cases or evaluators, so that the run is not compared with whole ones.
     """
-    flag = Flag(names=names, metavar=metavar, kind=kind, value_alone=value_alone)
+    flag = Flag(group=group, names=names, metavar=metavar, kind=kind, value_alone=value_alone)
     return Meta(description=text, extra={"flag": flag, "in_project_file": in_project_file, "selects": selects})
 
 
@@ -49,6 +54,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     targets: Annotated[
         tuple[str, ...],
         _option(
+            "most used",
             "Target, or provider:model; repeat to compare several (default: the eval file's, else the target named "
             "'default', else the only one).",
             "--target",
@@ -57,43 +63,80 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     ] = ()
     targets_file: Annotated[
         str | None,
-        _option("Targets file or folder (default: nearest to the eval file).", "--targets", metavar="FILE"),
+        _option(
+            "select",
+            "Targets file or folder (default: nearest to the eval file).",
+            "--targets-file",
+            "--targets",
+            metavar="FILE",
+        ),
     ] = None
+    row_evaluators: Annotated[
+        tuple[str, ...],
+        _option(
+            "select",
+            "Evaluator of a file of rows (.csv, .jsonl, …), e.g. contains='{{ answer }}', is_json; repeatable.",
+            "--evaluator",
+            metavar="TYPE[=VALUE]",
+        ),
+    ] = ()
+    """For eval files there is none: they name their evaluators."""
     case_globs: Annotated[
         tuple[str, ...],
-        _option("Run only cases whose id matches; repeatable.", "--case", "--eval-id", metavar="GLOB", selects=True),
+        _option(
+            "most used",
+            "Run only cases whose id matches; repeatable.",
+            "--case",
+            "--eval-id",
+            metavar="GLOB",
+            selects=True,
+        ),
     ] = ()
     """A case is selected if it matches one of these, has one of `tags` and makes `expression` true."""
     tags: Annotated[
         tuple[str, ...],
-        _option("Run only cases with this tag; repeatable (any of the tags).", "--tag", metavar="TAG", selects=True),
+        _option(
+            "most used",
+            "Run only cases with this tag; repeatable (any of the tags).",
+            "--tag",
+            metavar="TAG",
+            selects=True,
+        ),
     ] = ()
     expression: Annotated[
         str | None,
         _option(
+            "select",
             "Run only cases whose id, tags or dataset match, e.g. 'refund and not slow'.",
             "-k",
             metavar="EXPR",
             selects=True,
         ),
     ] = None
-    sample: Annotated[Count | None, _option("Run only N random cases of each file (see --seed).", selects=True)] = None
-    limit: Annotated[Count | None, _option("Run only the first N cases of each file.", selects=True)] = None
-    seed: Annotated[int, _option("Seed for sampling and retry delays.")] = 0
-    shard: Annotated[str | None, _option("Run shard I of N; `agentv merge` joins the shards.", metavar="I/N")] = None
-    """One part of the cases, such as `2/3`."""
-    backend: Annotated[Literal["local", "ray"], _option("Run the cases here, or on the machines of a Ray cluster.")] = (
-        "local"
+    sample: Annotated[
+        Count | None, _option("select", "Run only N random cases of each file (see --seed).", selects=True)
+    ] = None
+    limit: Annotated[Count | None, _option("most used", "Run only the first N cases of each file.", selects=True)] = (
+        None
     )
+    seed: Annotated[int, _option("select", "Seed for sampling and retry delays.")] = 0
+    shard: Annotated[
+        str | None, _option("machines", "Run shard I of N; `agentv merge` joins the shards.", metavar="I/N")
+    ] = None
+    """One part of the cases, such as `2/3`."""
+    backend: Annotated[
+        Literal["local", "ray"], _option("machines", "Run the cases here, or on the machines of a Ray cluster.")
+    ] = "local"
     """On a cluster, the machines get a copy of the project, unless it is under `shared_path`."""
     ray_address: Annotated[
         str | None,
-        _option("Address of the Ray cluster (default: one on this machine).", metavar="ADDRESS"),
+        _option("machines", "Address of the Ray cluster (default: one on this machine).", metavar="ADDRESS"),
     ] = None
     """By default that of RAY_ADDRESS, else a new cluster on this machine alone."""
     segments: Annotated[
         str | None,
         _option(
+            "machines",
             "Store the results as files (segments) in this folder or object store (s3://…), not in the run folder.",
             metavar="URL",
         ),
@@ -102,52 +145,62 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     shared_path: Annotated[
         str | None,
         _option(
+            "machines",
             "Folder that contains the project, on a disk that all machines share (default: each machine gets a copy).",
             metavar="DIR",
         ),
     ] = None
-    trials: Annotated[Count | None, _option("Run every case N times.")] = None
+    trials: Annotated[Count | None, _option("most used", "Run every case N times.")] = None
     workers: Annotated[
-        Workers | None, _option("Concurrent calls per target; auto: as many as it accepts.", metavar="N|auto")
+        Workers | None,
+        _option("most used", "Concurrent calls per target; auto: as many as it accepts.", metavar="N|auto"),
     ] = None
     timeout_s: Annotated[
-        Seconds | None, _option("Seconds for a target call and all its retries together.", "--timeout", metavar="S")
+        Seconds | None,
+        _option("limits", "Seconds for a target call and all its retries together.", "--timeout", metavar="S"),
     ] = None
-    max_retries: Annotated[CountFromZero | None, _option("Retries per call (default: each target's own).")] = None
+    max_retries: Annotated[
+        CountFromZero | None, _option("repeat", "Retries per call (default: each target's own).")
+    ] = None
     max_errors: Annotated[
-        CountFromZero, _option("Errors allowed before the run counts as incomplete.", in_project_file=True)
+        CountFromZero, _option("gates", "Errors allowed before the run counts as incomplete.", in_project_file=True)
     ] = 0
     fail_fast: Annotated[
         Count | None,
-        _option("Stop after N results that did not pass (without N: 1).", metavar="[N]", value_alone=1),
+        _option("limits", "Stop after N results that did not pass (without N: 1).", metavar="[N]", value_alone=1),
     ] = None
     judge_failures: Annotated[
-        Count, _option("Stop when a judge could not score N answers in a row.", in_project_file=True)
+        Count, _option("limits", "Stop when a judge could not score N answers in a row.", in_project_file=True)
     ] = 10
     cache: Annotated[
         Literal["off", "read", "on"],
-        _option("Answer cache: off, read only, or on (read and write).", in_project_file=True),
+        _option("repeat", "Answer cache: off, read only, or on (read and write).", in_project_file=True),
     ] = "off"
     cache_max_age_s: Annotated[
         Seconds | None,
         _option(
-            "Ignore cached answers older than SPAN, e.g. 12h or 7d.", "--cache-max-age", metavar="SPAN", kind="span"
+            "repeat",
+            "Ignore cached answers older than SPAN, e.g. 12h or 7d.",
+            "--cache-max-age",
+            metavar="SPAN",
+            kind="span",
         ),
     ] = None
     budget_usd: Annotated[
-        FiniteDollars | None, _option("Stop before the cost of the run can exceed X dollars.", metavar="X")
+        FiniteDollars | None, _option("limits", "Stop before the cost of the run can exceed X dollars.", metavar="X")
     ] = None
     """It limits the cost of all calls together; with `budget_name`, of all runs with that name in the shared quota."""
     budget_name: Annotated[
-        Name | None, _option("Share --budget-usd among all runs with this --budget-name.", metavar="NAME")
+        Name | None, _option("limits", "Share --budget-usd among all runs with this --budget-name.", metavar="NAME")
     ] = None
     only: Annotated[
         Literal["free"] | None,
-        _option("Skip evaluators that cost money ('free' is the only value).", metavar="free", selects=True),
+        _option("select", "Skip evaluators that cost money ('free' is the only value).", metavar="free", selects=True),
     ] = None
     gates: Annotated[
         tuple[str, ...] | None,
         _option(
+            "most used",
             "Condition for exit code 0, e.g. 'pass_rate >= 90%'; repeatable. 'none': no condition, not even the "
             "default.",
             "--gate",
@@ -156,17 +209,18 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     ] = None
     """None means the gates of the files, or, without any, that every judged result passes; () means no gate."""
     baseline: Annotated[
-        str | None, _option("Compare with a run (id, name, tag, latest) or baseline file.", metavar="RUN")
+        str | None, _option("gates", "Compare with a run (id, name, tag, latest) or baseline file.", metavar="RUN")
     ] = None
     """A baseline file is written by `agentv baseline save`."""
-    name: Annotated[str | None, _option("Name of this run.", metavar="NAME")] = None
+    name: Annotated[str | None, _option("output", "Name of this run.", metavar="NAME")] = None
     variables: Annotated[
         tuple[str, ...],
-        _option("Value of a variable of the eval files; repeatable.", "--var", metavar="NAME=VALUE"),
+        _option("select", "Value of a variable of the eval files; repeatable.", "--var", metavar="NAME=VALUE"),
     ] = ()
     allow_paths: Annotated[
         tuple[str, ...],
         _option(
+            "select",
             "Let the given files use other files in DIR, a folder outside the project; repeatable.",
             "--allow-path",
             metavar="DIR",
@@ -197,11 +251,19 @@ class RunOptions(Struct, frozen=True, kw_only=True):
         }
 
 
+KEYWORD_ALIASES: Mapping[str, str] = {"max_concurrency": "workers"}
+"""Other names of keywords, as pydantic-evals and others have them."""
+
+
 class RunKeywords(TypedDict, total=False):
-    """The fields of RunOptions as keywords, for type checkers; a list may also be given as one string."""
+    """The fields of RunOptions and their other names as keywords, for type checkers.
+
+    A list may also be given as one string.
+    """
 
     targets: str | Sequence[str]
     targets_file: str | None
+    row_evaluators: str | Sequence[str]
     case_globs: str | Sequence[str]
     tags: str | Sequence[str]
     expression: str | None
@@ -215,6 +277,7 @@ class RunKeywords(TypedDict, total=False):
     shared_path: str | None
     trials: int | None
     workers: int | Literal["auto"] | None
+    max_concurrency: int | Literal["auto"] | None
     timeout_s: float | None
     max_retries: int | None
     max_errors: int
@@ -271,9 +334,11 @@ def make_options(given: Mapping[str, Any], defaults: Mapping[str, Any] | None = 
     """
     known = RunOptions.__struct_fields__
     for name in given:
-        if name not in known:
+        if name not in known and name not in KEYWORD_ALIASES:
             raise UnknownNameError("option", name, known=known)
-    values = {**(defaults or {}), **given}
+        if KEYWORD_ALIASES.get(name) in given:
+            raise ConfigError(f"{name} and {KEYWORD_ALIASES[name]} mean the same; give one")
+    values = {**(defaults or {}), **{KEYWORD_ALIASES.get(name, name): value for name, value in given.items()}}
     variables = values.get("variables")
     if isinstance(variables, Mapping):
         values["variables"] = tuple(f"{name}={value}" for name, value in variables.items())

@@ -159,6 +159,8 @@ class BestCell(Struct, frozen=True):
     """
     is_significant: bool
     """True if every other cell is significantly lower."""
+    lower: tuple[tuple[str | None, str], ...] = ()
+    """Prompt and target of each cell that is significantly lower."""
 
 
 class MatrixSummary(Struct, frozen=True):

@@ -19,6 +19,8 @@ class Line(Struct, frozen=True):
     reason: str = ""
     note: str = ""
     """A text after the score, such as the score on the criterion's own scale."""
+    texts: tuple[tuple[str, str], ...] = ()
+    """Further texts with their names, such as the answer; only the HTML has them."""
 
 
 class View(Struct, frozen=True):
@@ -82,13 +84,18 @@ def escape(text: str) -> str:
 
 def view_html(view: View) -> str:
     """Return a view as HTML: the heading, and a table with a row for each judgement."""
-    rows = [
-        (_marked(line.state), escape(_score_cell(line)), escape(one_line(line.name)), escape(one_line(line.reason)))
-        for line in view.lines
-    ]
+    heads = list(dict.fromkeys(name for line in view.lines for name, text in line.texts if text))
+    rows = [_html_cells(line, heads) for line in view.lines]
     more = f"<p>… and {view.more} more</p>" if view.more else ""
-    table = _table(("verdict", "score", "name", "reason"), rows) if rows else ""
+    table = _table(("verdict", "score", "name", *heads, "reason"), rows) if rows else ""
     return f"<div><p>{_marked(view.state, one_line(view.heading))}</p>{table}{more}</div>"
+
+
+def _html_cells(line: Line, heads: Sequence[str]) -> tuple[str, ...]:
+    texts = dict(line.texts)
+    said = (texts.get(head, "") for head in heads)
+    cells = (_score_cell(line), *map(one_line, (line.name, *said, line.reason)))
+    return (_marked(line.state), *map(escape, cells))
 
 
 def table_html(heading: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -156,10 +156,14 @@ def test_a_comparison_shows_its_finding_and_measures() -> None:
         after.add(scored_row(make_row(f"c{number}", score=1.0)))
     found = compare_sides(before, after, rng=random.Random(0))
     lines = str(found).splitlines()
-    assert lines[0] == "<b>v2 compared with v1: better (30 cases)"
-    assert lines[1].startswith("  score  0.5  1  +0.5  ")
-    assert "p = " in lines[1]
+    assert lines[0] == "<b>v2 compared with v1 over 30 cases: 30 cases rose, none fell: better"
+    assert lines[1] == "  rose  c0  0.50 -> 1.00"
+    assert lines[11] == "  rose  and 20 more"
+    assert lines[12].startswith("  score  0.5  1  +0.5  ")
+    assert "p = " in lines[12]
     html = found._repr_html_()
-    assert "&lt;b&gt;v2 compared with v1: better" in html
+    assert "&lt;b&gt;v2 compared with v1 over 30 cases" in html
     assert "<td style='text-align:left'>+0.5</td>" in html
-    assert "no significant difference (2 cases)" in str(compared(scores(1.0, 0.5), scores(1.0, 0.5)))
+    assert "over 2 cases: no case changed: no significant difference" in str(
+        compared(scores(1.0, 0.5), scores(1.0, 0.5))
+    )

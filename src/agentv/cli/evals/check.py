@@ -223,7 +223,11 @@ EXIT_PROBLEMS = 4
     help="With --online: call this target instead of those of the eval files; judges are called, too; repeatable.",
 )
 @click.option(
-    "--targets", "targets_file", metavar="FILE", help="With --online: targets file (default: nearest to the eval file)."
+    "--targets-file",
+    "--targets",
+    "targets_file",
+    metavar="FILE",
+    help="With --online: targets file (default: nearest to the eval file).",
 )
 @click.option("--untrusted", is_flag=True, help="List what the files would execute, read and send.")
 @VAR_OPTION
@@ -267,7 +271,7 @@ def command(
     # The annotations are commands to GitHub Actions; on a CI runner, sys.stdout would escape them.
     stream = command_stream(sys.stdout) if chosen == "github" else sys.stdout
     # One line for each eval file of AgentV for TypeScript: its version and the number of keys without meaning here.
-    for line in checked.dialects:
+    for line in checked.notes:
         click.echo(printable(line), err=chosen != "text")
     click.echo(FORMATS[chosen](checked.problems, len(checked.files), cwd), file=stream)
     if any(problem.severity == "error" for problem in checked.problems):

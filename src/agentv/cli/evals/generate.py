@@ -495,7 +495,11 @@ def _with_shared_options(eval_file: str) -> Callable[[Callable[..., Any]], Calla
         help=f"Target that does the writing; use a strong model (default: the target of `agentv run {eval_file}`).",
     )
     targets_file = click.option(
-        "--targets", "targets_file", metavar="FILE", help=f"Targets file or folder (default: nearest to {eval_file})."
+        "--targets-file",
+        "--targets",
+        "targets_file",
+        metavar="FILE",
+        help=f"Targets file or folder (default: nearest to {eval_file}).",
     )
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

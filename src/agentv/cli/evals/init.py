@@ -2,10 +2,12 @@
 
 import json
 import keyword
+import os
 import re
 import shlex
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -19,18 +21,29 @@ from agentv.types.errors import ConfigError, StorageError
 _ARCHIVE = re.compile(r"\.(whl|zip|tar\.gz)$")
 
 
-def install_source(given: str | None) -> str:
-    """Return the argument of `pip install` for agentv: `given`, a path or URL, else the source of this installation.
+def ci_source(given: str | None) -> str:
+    """Return what `pip install` installs in CI jobs: `given`, a path or URL, else the source of this installation.
 
-    Raises ConfigError for a path that does not exist, a folder without pyproject.toml, an invalid URL, and a URL that
-    contains a password or token.
+    A URL of a repository is pinned to a commit. "" if this installation has no source that another machine can reach.
+    Raises ConfigError for a path that does not exist, a folder without pyproject.toml, an invalid URL, a URL that
+    contains a password or token, and a repository that git cannot read.
     """
     if given is not None:
-        return _url_source(given) if "://" in given else _path_source(given)
+        return _pinned(_url_source(given), given) if "://" in given else _path_source(given)
+    source = own_source()
+    return "" if source == "agentv" or _is_local(source) else source
+
+
+def own_source() -> str:
+    """Return the argument of `pip install` that gives this installation again, on this machine."""
     try:
         return recorded_source(distribution("agentv").read_text("direct_url.json"))
     except PackageNotFoundError:
         return "agentv"
+
+
+def _is_local(source: str) -> bool:
+    return urlsplit(source).scheme in ("file", "git+file")
 
 
 def recorded_source(direct_url: str | None) -> str:
@@ -71,6 +84,33 @@ def _url_source(given: str) -> str:
     return f"git+{given}" if is_repository else given
 
 
+_READ_TIMEOUT_S = 30.0
+
+
+def _pinned(source: str, given: str) -> str:
+    """Return the URL of a repository with the commit that is its HEAD now; any other source unchanged."""
+    url, mark, fragment = source.partition("#")
+    if not url.startswith("git+") or "@" in urlsplit(url).path:
+        return source
+    quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}  # never asks for a password
+    try:
+        done = subprocess.run(  # noqa: S603 - the URL that the user gave, never an option
+            ["git", "ls-remote", "--", url.removeprefix("git+"), "HEAD"],  # noqa: S607 - the user's git
+            env={**os.environ, **quiet},
+            capture_output=True,
+            text=True,
+            timeout=_READ_TIMEOUT_S,
+            check=False,
+        )
+        reason = (done.stderr.strip() or "it has no commit").splitlines()[-1]
+        commit = done.stdout.split()[0] if done.returncode == 0 and done.stdout else None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason, commit = str(error), None
+    if commit is None:
+        raise ConfigError(f"--from {given}: cannot read its latest commit: {reason}; give a commit, as URL@COMMIT")
+    return f"{url}@{commit}{mark}{fragment}"
+
+
 PLUGIN_TEMPLATE = "evaluator-plugin"
 PLUGIN_NAME = "my-evaluator"
 """The default name of the template's package; its module and evaluator type have `_` instead of `-`."""
@@ -104,10 +144,10 @@ def command(folder: Path, template: str, name: str | None, install_from: str | N
     """Create a first eval file, targets file, .env.template and CI jobs in FOLDER (default: here).
 
     The result can be run right away, without API keys or network access. Existing files are not changed. The CI jobs
-    install agentv from the same source (clone, wheel, repository or package index) as the agentv you are running,
-    unless --from gives a different one.
+    install agentv from --from, by default from the repository that the agentv you are running was installed from. The
+    URL of a repository is pinned to its latest commit, unless it names one (URL@COMMIT).
     """
-    source = install_source(install_from)
+    source = ci_source(install_from)
     files = files_of(template)
     if name is not None:
         files = _with_package_name(files, template, name)
@@ -122,10 +162,23 @@ def command(folder: Path, template: str, name: str | None, install_from: str | N
         click.echo(f"exists  {folder / file}  (not changed)")
     if ".gitignore" in existing and not _ignores_env_file(folder / ".gitignore"):
         click.echo("\nAPI keys go into .env: add the line `.env` to .gitignore, so that they are never committed.")
-    if urlsplit(source).scheme in ("file", "git+file") and any(file in written for file in _CI_FILES):
-        click.echo(f"\nCI jobs install agentv from {source}, which exists only on this machine: replace it with a URL.")
+    _print_source_advice(source, [file for file in _CI_FILES if file in written])
     change_folder = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
     click.echo(f"\nNext: {change_folder}agentv run")
+
+
+def _print_source_advice(source: str, ci_files: Sequence[str]) -> None:
+    """Print what to do about a source that CI machines cannot reach."""
+    if not ci_files:
+        return
+    if not source:
+        files = " and ".join(ci_files)
+        click.echo(
+            f"\nCI jobs fail until AGENTV_SOURCE in {files} says where to install agentv from.\n"
+            "Or remove these files, and let agentv init --from URL write them."
+        )
+    elif _is_local(source):
+        click.echo(f"\nCI jobs install agentv from {source}, which exists only on this machine: replace it with a URL.")
 
 
 def files_of(template: str) -> dict[str, str]:
@@ -135,9 +188,12 @@ def files_of(template: str) -> dict[str, str]:
 
 
 def _with_install_source(files: Mapping[str, str], source: str) -> dict[str, str]:
-    """Return the files with `pip install agentv` replaced by an installation from `source`."""
-    install = f"pip install {shlex.quote(source)}"
-    return {path: text.replace("pip install agentv", install) for path, text in files.items()}
+    """Return the files with the sources of agentv filled in: `source` in CI jobs, else a source of this machine."""
+    local = shlex.quote(source or own_source())
+    return {
+        path: text.replace('"@AGENTV_SOURCE@"', json.dumps(source)).replace("@AGENTV@", local)
+        for path, text in files.items()
+    }
 
 
 def _with_package_name(files: Mapping[str, str], template: str, name: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """`agentv baseline`: save the scores of a run in a small file to commit and compare with."""
 
 import click
+from click.core import ParameterSource
 
 BASELINE_SAVED_SCHEMA = "agentv-baseline-saved-1"
 
@@ -36,6 +37,10 @@ def save_command(run: str, *, output: str, as_json: bool) -> int:
     from agentv.storage.run.scores import find_scores
     from agentv.types.errors import ConfigError
 
+    is_default = click.get_current_context().get_parameter_source("output") is ParameterSource.DEFAULT
+    if is_default and (Path(run).is_file() or Path(run).suffix in (".jsonl", ".json")):
+        message = f"{run} is a file, not a run; to write the latest run to it: agentv baseline save -o {run}"
+        raise ConfigError(one_line(message))
     found = find_scores(find_home(Path.cwd()), run)
     cases = len(found.side.cases)
     without_score = sum(found.side.mean(SCORE, name) is None for name in found.side.cases)

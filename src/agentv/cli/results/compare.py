@@ -10,19 +10,22 @@ from msgspec import Struct
 from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
 from agentv.cli.screen import document_text, print_documents, warn_of_edits
 from agentv.reports import COMPARISONS, REPORTS, document_formats
+from agentv.reports.compare.changed_cases import told_by
 from agentv.reports.compare.compared import (
     Compared,
     ComparedGroup,
+    Explain,
     ExplainedComparison,
-    FindReasons,
+    Explanation,
     GroupedComparison,
-    Reasons,
+    Told,
 )
 from agentv.reports.compare.document import comparison_document
-from agentv.reports.compare.words import reason_line, unfinished_text
+from agentv.reports.compare.words import unfinished_text
 from agentv.reports.text.printable import one_line
+from agentv.scoring.comparison.case_differences import CaseDifference
+from agentv.scoring.comparison.case_numbers import CaseNumbers
 from agentv.scoring.comparison.compare import (
-    CaseDifference,
     Comparison,
     are_matched,
     compare_sides,
@@ -31,11 +34,12 @@ from agentv.scoring.comparison.compare import (
 )
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import GROUPINGS, RowFilter, grouping_named, pair_groups
-from agentv.scoring.comparison.sides import Side, evaluator_of
+from agentv.scoring.comparison.sides import RowPosition, Side, evaluator_of
 from agentv.scoring.counting.groups import no_group_message
 from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
 from agentv.storage.run.scores import FoundScores, find_scores
+from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError, UnknownNameError
 from agentv.types.results import CaseName, RunVerdict
 
@@ -73,24 +77,47 @@ def _print(compared: Compared, options: "CompareOptions") -> None:
         click.echo(document_text([document], REPORTS.get(options.format)), nl=False)
 
 
-def reason_finder(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] | None = None) -> FindReasons:
-    """Return a function that finds the reasons for a case's scores before and after, from its lowest-scored results.
+def explainer(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] | None = None) -> Explain:
+    """Return a function that reads what is behind the scores of cases: their questions, and the results that differ.
 
-    `sides` are the compared groups of the two runs; None compares the whole runs.
+    `sides` are the compared groups of the two runs; None compares the whole runs. The cases of groups have no question:
+    to read the planned cases once for each group would be slow.
     """
     side_before, side_after = sides or (before.side, after.side)
 
-    def find(case: CaseDifference) -> Reasons:
-        return Reasons(_reason(before, side_before, case.pair.before), _reason(after, side_after, case.pair.after))
+    def explain(cases: Sequence[CaseDifference]) -> list[Explanation]:
+        if sides is not None:
+            questions = [""] * len(cases)
+        elif after.stored is not None:
+            questions = _questions(after.stored, [case.pair.after for case in cases])
+        else:
+            questions = _questions(before.stored, [case.pair.before for case in cases])
+        explanations = []
+        for case, question in zip(cases, questions, strict=True):
+            old, new = case.pair.before, case.pair.after
+            if case.difference < 0:
+                rows = side_before.best_row(old), side_after.worst_row(new)
+            else:
+                rows = side_before.worst_row(old), side_after.best_row(new)
+            explanations.append(Explanation(question, _told(before, rows[0]), _told(after, rows[1])))
+        return explanations
 
-    return find
+    return explain
 
 
-def _reason(found: FoundScores, side: Side, name: CaseName) -> str | None:
-    place = side.worst_row(name)
+def _questions(stored: StoredRun | None, names: Sequence[CaseName]) -> list[str]:
+    """Return the questions of cases; empty where none is stored."""
+    if stored is None:
+        return [""] * len(names)
+    records = stored.cases_named({(name.suite, name.eval_id) for name in names})
+    found = {(record.suite, record.eval_id, record.prompt): record.question for record in records}
+    return [found.get((name.suite, name.eval_id, name.prompt), "") for name in names]
+
+
+def _told(found: FoundScores, place: RowPosition | None) -> Told:
     if found.stored is None or place is None:
-        return None
-    return reason_line(next(found.stored.results_at([place])))
+        return Told()
+    return told_by(next(found.stored.results_at([place])))
 
 
 _TWO_RUNS = 2
@@ -156,7 +183,7 @@ def _compare_runs(runs: Sequence[FoundScores], options: CompareOptions, gates: t
         comparisons = list(correct_comparisons(comparisons))
     verdicts = [_verdict(each, gates, options.max_errors) for each in comparisons]
     explained = tuple(
-        ExplainedComparison(each, reason_finder(first, run), _shown_verdict(verdict, gates))
+        ExplainedComparison(each, explainer(first, run), _shown_verdict(verdict, gates))
         for each, run, verdict in zip(comparisons, others, verdicts, strict=True)
     )
     _print(explained, options)
@@ -186,7 +213,7 @@ def _load_runs(
     source: ProjectRuns | StoreRuns, references: Sequence[str], options: CompareOptions
 ) -> list[FoundScores]:
     """Return the runs; the others are compared with the first. Raises ConfigError for too few or too many."""
-    chosen = list(references)
+    chosen, numbers = list(references), CaseNumbers()
     if options.baseline is not None:
         chosen = [options.baseline, *(chosen or ["latest"])]
     if options.row_filters is not None:
@@ -194,15 +221,19 @@ def _load_runs(
         if len(chosen) > _TWO_RUNS:
             raise ConfigError(f"--targets and --prompts take one RUN (default: latest) or two, not {len(chosen)}")
         return [
-            find_scores(source.home, source.compared(reference), rows, by=options.by)
+            find_scores(source.home, source.compared(reference), rows, by=options.by, numbers=numbers)
             for reference, rows in zip((chosen[0], chosen[-1]), options.row_filters, strict=True)
         ]
+    chosen = chosen or ["latest~1", "latest"]
     if len(chosen) < _TWO_RUNS:
-        raise ConfigError("compare needs at least two runs, or one with --baseline, --targets or --prompts")
+        raise ConfigError(
+            "compare needs two runs, or none for `latest~1 latest`; one is enough with --baseline, --targets or "
+            "--prompts"
+        )
     if len(chosen) > _TWO_RUNS and (options.format == "agentv-ts" or options.by is not None):
         option = "--by" if options.by is not None else "--format agentv-ts"
         raise ConfigError(f"{option} compares exactly two runs")
-    return [find_scores(source.home, source.compared(reference), by=options.by) for reference in chosen]
+    return [find_scores(source.home, source.compared(each), by=options.by, numbers=numbers) for each in chosen]
 
 
 def _warn_of_edits(runs: Sequence[FoundScores]) -> None:
@@ -242,11 +273,10 @@ def _compare_groups(
     groups = []
     for (key, *sides), comparison in zip(paired.pairs, correct_comparisons(comparisons), strict=True):
         verdict = _verdict(comparison, gates, options.max_errors)
-        find_reasons = reason_finder(before, after, (sides[0], sides[1]))
-        groups.append(ComparedGroup(key, ExplainedComparison(comparison, find_reasons, _shown_verdict(verdict, gates))))
-    grouped = GroupedComparison(
-        by, before.side, after.side, tuple(groups), only_before=paired.only_before, only_after=paired.only_after
-    )
+        explain = explainer(before, after, (sides[0], sides[1]))
+        groups.append(ComparedGroup(key, ExplainedComparison(comparison, explain, _shown_verdict(verdict, gates))))
+    whole = ExplainedComparison(_compare(before, after, options), explainer(before, after))
+    grouped = GroupedComparison(by, whole, tuple(groups), only_before=paired.only_before, only_after=paired.only_after)
     _print(grouped, options)
     verdicts = [each.explained.verdict for each in groups]
     codes = [0 if each is None else each.exit_code for each in verdicts]
@@ -366,7 +396,7 @@ def _grouping_of(words: tuple[str, ...]) -> str | None:
     default=10,
     show_default=True,
     metavar="N",
-    help="Number of improved and of regressed cases to list.",
+    help="Number of cases to list that fell, and that rose.",
 )
 @READ_STORE_OPTION
 @click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the permutation tests.")
@@ -380,6 +410,8 @@ def _grouping_of(words: tuple[str, ...]) -> str | None:
 @click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **given: Any) -> int:
     """Compare each run with the first one, case by case, with significance tests.
+
+    Without RUN, the latest run is compared with the one before it of the same eval files.
 
     RUN is a run id or its prefix, a name, a path, a tag, 'latest' or 'latest~1', or a file: a baseline, or results
     exported with -o results.jsonl. To compare two targets (--targets A B) or two prompts (--prompts A B) of one run,

@@ -120,20 +120,12 @@ def _print_report(run_report: RunReport, stored: StoredRun, outputs: Sequence[st
             width=style.width,
             unicode=not style.signs.is_ascii,
             paint=style.paint,
-            labels=RowLabels(with_suite=len(stored.suites) > 1, trials=_trials(run_report)),
+            labels=RowLabels(with_suite=len(stored.suites) > 1, with_target=len(run_report.targets) > 1),
         )
         click.echo(text, nl=False)
     for output in outputs:
         if output != STDOUT:
             click.echo(f"Wrote {output}", err=options.as_json or STDOUT in outputs)
-
-
-def _trials(run_report: RunReport) -> int:
-    """Return the number of trials per case and target; 1 if that number differs or is unknown."""
-    rows = sum(count for target in run_report.targets for count in target.counts.values())
-    cases = sum(target.trials[0].cases for target in run_report.targets if target.trials)
-    max_trials = max((trial.k for target in run_report.targets for trial in target.trials), default=1)
-    return max_trials if rows == cases * max_trials else 1
 
 
 @contextmanager

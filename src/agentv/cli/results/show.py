@@ -167,7 +167,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     "-v",
     "--verbose",
     is_flag=True,
-    help="Also warn if .agentv/index.db cannot be used (this command is slow without it).",
+    help="Show long diffs and outputs of tools in full; also warn if .agentv/index.db cannot be used.",
 )
 def command(
     run: str,
@@ -239,7 +239,7 @@ def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -
         style = terminal_style()
         views = _views(stored, shown, query)
         for number, view in enumerate(views):
-            click.echo(("\n" if number else "") + style.case_view(view).render(), nl=False)
+            click.echo(("\n" if number else "") + style.case_view(view, is_full=options.verbose).render(), nl=False)
 
 
 def _print_groups(

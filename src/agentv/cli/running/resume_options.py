@@ -7,6 +7,7 @@ from typing import Any, Literal
 import click
 from msgspec import Struct
 
+from agentv.cli.environment import environment_notes
 from agentv.cli.options import ALLOW_PATH_OPTION, run_option
 
 
@@ -22,6 +23,8 @@ class ContinueOptions(Struct, frozen=True):
     backend: Literal["local", "ray"] | None = None
     ray_address: str | None = None
     shared_path: str | None = None
+    notes: tuple[str, ...] = ()
+    """Notes about environment variables that set options."""
 
 
 STORE_OPTION: Callable[..., Any] = click.option(
@@ -75,4 +78,5 @@ def take_continue_options(given: dict[str, Any]) -> ContinueOptions:
         backend=given.pop("backend", None),
         ray_address=given.pop("ray_address", None),
         shared_path=given.pop("shared_path", None),
+        notes=environment_notes(click.get_current_context()),
     )

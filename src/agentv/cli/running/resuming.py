@@ -203,7 +203,7 @@ def continue_run(
             secrets=(*secrets_of_store(store_url, os.environ), *secrets_of_store(quota.url, os.environ)),
             allow_paths=continue_options.allow_paths,
         )
-        plan = replace(plan, warnings=(*notes, *plan.warnings))
+        plan = replace(plan, warnings=(*continue_options.notes, *notes, *plan.warnings))
         if purpose == "rescore":
             plan = replace(plan, default_workers=DEFAULT_JUDGE_WORKERS)
 

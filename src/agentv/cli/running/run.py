@@ -16,13 +16,22 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
+from agentv.cli.environment import environment_notes, variables_in_force
 from agentv.cli.main import EXIT_INTERRUPTED
+from agentv.cli.option_groups import GroupedCommand
 from agentv.cli.options import OutputOptions, run_option, take_output_options, with_output_options
 from agentv.cli.synonyms import our_option
 from agentv.cli.terminal import own_stdout
 from agentv.engine.planning.provenance import GitState, begin_git_state
 from agentv.engine.running.early_import import import_in_background
-from agentv.loading.files.places import find_eval_files, find_home, find_repository_root, skipped_lines
+from agentv.loading.files.kinds import ROW_SUFFIXES
+from agentv.loading.files.places import (
+    find_eval_files,
+    find_home,
+    find_repository_root,
+    relative_to_cwd,
+    skipped_lines,
+)
 from agentv.types.errors import ConfigError
 from agentv.types.run_options import RunOptions, make_options, run_options
 
@@ -57,17 +66,21 @@ def run_paths(
     *,
     store: str | None = None,
     quota: str | None = None,
+    environment: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> int:
     """Plan and run eval files; return the exit code. Output of the files' own code goes to standard error.
 
     `given` are the given options of the run. `store` is the value of `--store`; None falls back to the environment and
-    `.agentv.yaml`. `quota` is the value of `--quota`; None falls back to the store.
+    `.agentv.yaml`. `quota` is the value of `--quota`; None falls back to the store. `environment` are the variables
+    that set options; `notes` come before those of the plan.
     """
     options = make_options(given)
     with own_stdout() as stdout:
         cwd = Path.cwd()
         paths = _paths_to_run(paths, cwd)
         files = find_eval_files(paths, cwd=cwd)
+        _check_judged(files, options, cwd)
         with ExitStack() as background:
             git = _begin_slow_work(files[0], options, cwd, background) if dry_run is None and files else None
 
@@ -94,7 +107,8 @@ def run_paths(
                     store=recorded_name(store, store_url),
                     quota=chosen_quota.recorded,
                     git=git,
-                    warnings=(*skipped, *plan.warnings, *unchecked_plugin_warnings(inputs)),
+                    environment=environment,
+                    warnings=(*notes, *skipped, *plan.warnings, *unchecked_plugin_warnings(inputs)),
                 )
 
             plan = plan_with(options)
@@ -111,6 +125,15 @@ def run_paths(
             lambda clock: (make_store(plan, clock=clock, store_url=store_url), None),
             quota=open_quota(chosen_quota, plan),
         )
+
+
+def _check_judged(files: Sequence[Path], options: RunOptions, cwd: Path) -> None:
+    """Raise ConfigError for a table without `--evaluator`. Lines of JSON may be cases, with evaluators of their own."""
+    tables = [file for file in files if file.suffix.lower() in ROW_SUFFIXES and file.suffix != ".jsonl"]
+    if tables and not options.row_evaluators:
+        from agentv.loading.suites.short_evaluators import advice_on_rows
+
+        raise ConfigError(advice_on_rows(tables[0], relative_to_cwd(tables[0], cwd)))
 
 
 def _begin_slow_work(file: Path, options: RunOptions, cwd: Path, background: ExitStack) -> Callable[[], GitState]:
@@ -152,7 +175,7 @@ def _with_run_options(function: Callable[..., Any]) -> Any:
     return function
 
 
-@click.command("run", context_settings={"token_normalize_func": our_option})
+@click.command("run", cls=GroupedCommand, context_settings={"token_normalize_func": our_option})
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @_with_run_options
 @click.option(
@@ -178,7 +201,8 @@ def _with_run_options(function: Callable[..., Any]) -> Any:
 def command(context: click.Context, /, paths: tuple[str, ...], **given: Any) -> int:
     """Run eval files against targets and give a verdict.
 
-    PATHS are eval files or folders of them (default: evals/). Targets are agents and models, defined in a targets file.
+    PATHS are eval files or folders of them (default: evals/), or files of rows with --evaluator. Targets are agents and
+    models, defined in a targets file. Each option has a variable, such as AGENTV_RUN_WORKERS for --workers.
 
     A gate is a condition for exit code 0. Without --gate, the gates of the eval files or of .agentv.yaml apply; if
     there are none, every judged result must pass.
@@ -199,7 +223,16 @@ def command(context: click.Context, /, paths: tuple[str, ...], **given: Any) -> 
         dry_run = DryRun(prompts_folder, as_json=output.display == "json", pilot=pilot)
     else:
         dry_run = None
-    return run_paths(paths, given_options(context), output, dry_run, store=store, quota=quota)
+    return run_paths(
+        paths,
+        given_options(context),
+        output,
+        dry_run,
+        store=store,
+        quota=quota,
+        environment=variables_in_force(context),
+        notes=environment_notes(context),
+    )
 
 
 def given_options(context: click.Context) -> dict[str, Any]:

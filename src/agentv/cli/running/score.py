@@ -13,6 +13,7 @@ from typing import Any, Literal, TextIO
 import click
 from msgspec import Struct
 
+from agentv.cli.environment import environment_notes
 from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
@@ -114,7 +115,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             output.stop,
             by=options.by,
             is_saved=options.is_stored or options.output is not None or config.storage is not None,
-            warnings=tasks.plan.warnings,
+            warnings=(*environment_notes(click.get_current_context()), *tasks.plan.warnings),
         )
         lines = LogAnswers(
             sampled_lines(files, options.sample),

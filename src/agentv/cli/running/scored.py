@@ -165,7 +165,7 @@ def _continue(
                 with_team_store(store_url, tasks.specs, lambda: reopen_store(folder, clock=clock)),
                 list(observers),
                 StopSignal(),
-                warnings=tasks.plan.warnings,
+                warnings=(*continue_options.notes, *tasks.plan.warnings),
             )
 
             def begin(cases: CaseRunner) -> StreamSource:

@@ -87,7 +87,7 @@ def targets_yaml(url: str) -> str:
     """Return a targets file with one target for each API; the first one is its own judge."""
     return f"""\
 targets:
-  - {{name: default, provider: openai, base_url: "{url}/v1", model: fake, judge_target: default}}
+  - {{name: default, provider: openai, base_url: "{url}/v1", model: fake, judge: default}}
   - {{name: fake-azure, provider: azure, endpoint: "{url}", deployment: fake, api_key: "${{{{ FAKE_KEY }}}}"}}
   - {{name: fake-anthropic, provider: anthropic, base_url: "{url}", model: fake, api_key: "${{{{ FAKE_KEY }}}}"}}
   - {{name: fake-gemini, provider: gemini, base_url: "{url}", model: fake, api_key: "${{{{ FAKE_KEY }}}}"}}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from agentv.storage.run.find import ListedRun
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 
 RUNS_SCHEMA = "agentv-runs-1"
+_MAX_SUITES = 2
 
 
 @click.group("runs", invoke_without_command=True)
@@ -34,14 +36,11 @@ def command(context: click.Context) -> int:
     help="Also warn if .agentv/index.db cannot be used (this command is slow without it).",
 )
 def list_command(*, as_json: bool, verbose: bool) -> int:
-    """List the runs of this project, latest first."""
+    """List the runs of this project, latest first: state, pass rate and eval files of each."""
     from pathlib import Path
 
     from agentv.cli.indexed import run_index
     from agentv.loading.files.places import find_home
-    from agentv.reports.run.views import counts_text
-    from agentv.reports.text.printable import one_line
-    from agentv.storage.run.likeness import part_of
 
     home = find_home(Path.cwd())
     with run_index(home, verbose=verbose) as index:
@@ -49,16 +48,63 @@ def list_command(*, as_json: bool, verbose: bool) -> int:
     if as_json:
         _print_json({"runs": [_to_json(run) for run in runs]})
         return 0
-    for run in runs:
-        counts = counts_text(run.counts) if run.problem is None else one_line(run.problem)
-        name = f"  {one_line(run.run.name)}" if run.run is not None and run.run.name else ""
-        tags = "" if run.run is None else "".join(f"  [{one_line(tag)}]" for tag in run.run.tags)
-        part = "" if run.run is None else part_of(run.run, "", results=sum(run.counts.values()))
-        mark = f"  ({one_line(part)})" if part else ""
-        click.echo(f"{run.run_id}  {run.state:11}  {counts}{name}{tags}{mark}")
+    for line in _listed(runs):
+        click.echo(line)
     if not runs:
         click.echo(f"no runs in {home}; start one with `agentv run`")
     return 0
+
+
+def _listed(runs: "Sequence[ListedRun]") -> "Iterator[str]":
+    """Yield a line for each run, with states, rates and eval files in columns."""
+    from agentv.reports.text.printable import one_line
+    from agentv.reports.text.width import display_width, pad
+
+    cells = [
+        (run.run_id, run.state, *((_rate_text(run.counts), _suites_text(run)) if run.problem is None else ("", "")))
+        for run in runs
+    ]
+    widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
+    for run, row in zip(runs, cells, strict=True):
+        columns = "  ".join(pad(cell, width) for cell, width in zip(row, widths, strict=True) if width)
+        if run.problem is not None:
+            columns = f"{pad(run.run_id, widths[0])}  {pad(run.state, widths[1])}  {one_line(run.problem)}"
+        yield "  ".join((columns, *_marks(run))).rstrip()
+
+
+def _rate_text(counts: "Mapping[str, int]") -> str:
+    """Return `67.5 % of 40, 2 errors`: the pass rate of the judged results, and how many others there are."""
+    from agentv.reports.text.amounts import count_text, percent_text
+
+    judged = sum(counts.get(state, 0) for state in ("pass", "borderline", "fail"))
+    rate = f"{percent_text(counts.get('pass', 0) / judged)} of {judged:,}" if judged else ""
+    errors = count_text(counts["error"], "error") if counts.get("error") else ""
+    skipped = f"{counts['skipped']:,} skipped" if counts.get("skipped") else ""
+    return ", ".join(filter(None, (rate, errors, skipped))) or "no results"
+
+
+def _suites_text(run: "ListedRun") -> str:
+    """Return the eval files of a run, the first two by name."""
+    from agentv.reports.text.printable import one_line
+
+    suites = () if run.run is None else run.run.suites
+    more = f" and {len(suites) - _MAX_SUITES:,} more" if len(suites) > _MAX_SUITES else ""
+    return one_line(", ".join(suites[:_MAX_SUITES])) + more
+
+
+def _marks(run: "ListedRun") -> "Iterator[str]":
+    """Yield the name of a run, its tags, and why it is not compared with others unless it is named."""
+    from agentv.reports.text.printable import one_line
+    from agentv.storage.run.likeness import part_of
+
+    if run.run is None:
+        return
+    if run.run.name:
+        yield one_line(run.run.name)
+    yield from (f"[{one_line(tag)}]" for tag in run.run.tags)
+    part = part_of(run.run, "", results=sum(run.counts.values()))
+    if part:
+        yield f"({one_line(part)})"
 
 
 @command.command("rm")
@@ -220,6 +266,7 @@ def _to_json(run: "ListedRun") -> "JsonObject":
         "created_at": None if run.run is None else run.run.created_at.isoformat(),
         "state": run.state,
         "part": None if run.run is None else part_of(run.run, run.state, results=sum(run.counts.values())) or None,
+        "suites": [] if run.run is None else list(run.run.suites),
         "counts": run.counts,
         "folder": str(run.folder),
     }

@@ -12,7 +12,7 @@ from agentv.engine.calling.calls import cost_of_calls
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.capture import Cleaner
-from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
+from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prompt_form
 from agentv.execution.user_code import described
 from agentv.messages.shapes.thinking import reasoning_of
 from agentv.types.errors import MessageError
@@ -168,7 +168,7 @@ def _prepared_for(prepared: PreparedCase, target: ResolvedTarget, runtime: Runti
     """Return a prepared case with the request for another target; its row and keys stay those of the first."""
     spec = runtime.specs.providers.get(target.provider)
     task = replace(prepared.task, target=target)
-    own = prepare_case(task, prepared.case, target_key="", quotes_paths_only=spec.reads_files)
+    own = prepare_case(task, prepared.case, target_key="", form=prompt_form(target, spec))
     return replace(
         prepared, request=replace(own.request, workspace=prepared.request.workspace, turn=prepared.request.turn)
     )

@@ -7,7 +7,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from agentv.messages.shapes.reading import read_messages
-from agentv.providers.local.python import JudgeFunction, PythonSettings
+from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.scoring.tools.trace_summary import trace_summary
 from agentv.types.cases import EvalCase, EvaluatorConfig
 from agentv.types.errors import ConfigError
@@ -166,7 +166,7 @@ def judge_of(given: Provider | Callable[..., object] | None) -> Provider | None:
     return _FunctionJudge(given)
 
 
-class _FunctionJudge(JudgeFunction):
+class _FunctionJudge(PythonProvider):
     """A judge that calls a function, without a run."""
 
     is_code = True

@@ -271,7 +271,7 @@ class Runtime:
         try:
             return self.provider(known.get(target.judge_target))
         except AgentvError as error:
-            self.note(f"judge_target of target {target.name!r} cannot be used: {error}")
+            self.note(f"the judge of target {target.name!r} cannot be used: {error}")
             return None
 
     def redactor(self, known: KnownTargets, patterns: tuple[str, ...], keys: frozenset[str] = frozenset()) -> Redactor:

@@ -20,7 +20,7 @@ from agentv.storage.run.spill import TemporarySpill
 from agentv.storage.run.stored import open_run
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RunReport, RunVerdict
+from agentv.types.results import RunReport
 from agentv.types.run_options import RunOptions
 
 
@@ -141,11 +141,11 @@ class StreamRecorder(RunRecorder):
             incomplete=self.lost_files,
         )
 
-    def _with_cases(self, verdict: RunVerdict) -> RunVerdict:
-        """Return the verdict; it names no cases, but the default gate that failed."""
-        if self.plan.gates is None and verdict.exit_code == GATE_FAILED:
+    def _with_cases(self, report: RunReport) -> RunReport:
+        """Return the report; it names no cases, but the default gate that failed."""
+        if self.plan.gates is None and report.exit_code == GATE_FAILED:
             self.note(_DEFAULT_GATE)
-        return verdict
+        return report
 
     def _notes_at_end(self) -> Iterator[str]:
         yield from self.warnings

@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from agentv.engine.conversation.speaking import speaker_of
 from agentv.engine.planning.plan import CaseTask, RunPlan, SuitePlan
-from agentv.engine.planning.prepared_case import PreparedCase, prepare_case
+from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prompt_form
 from agentv.execution.auto_workers import START
 from agentv.reports.text.amounts import clock_text, count_text, money_text, seconds_text, tokens_text
 from agentv.scoring.comparison.sides import PASSED
@@ -285,10 +285,10 @@ def _name_and_type(evaluator: EvaluatorLike) -> tuple[str, str]:
 def prepared_cases(plan: RunPlan) -> Iterator[PreparedCase]:
     """Yield the prepared cases of a plan, one per case, prompt and target."""
     for target in plan.targets:
-        quotes_paths_only, key = plan.specs.providers.get(target.provider).reads_files, target_key(target)
+        form, key = prompt_form(target, plan.specs.providers.get(target.provider)), target_key(target)
         for task in plan.tasks(target):
             if task.trial == 0 and _is_called(task.case):
-                yield prepare_case(task, task.case, target_key=key, quotes_paths_only=quotes_paths_only)
+                yield prepare_case(task, task.case, target_key=key, form=form)
 
 
 def write_prompts(plan: RunPlan, folder: Path) -> int:

@@ -9,7 +9,24 @@ from typing import Any, Protocol, TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.engine.planning.inputs import Inputs, SuiteInput, load_inputs, load_inputs_of, project_options
+from agentv.engine.planning.given_rows import (
+    GIVEN_SUITE,
+    GivenCases,
+    are_rows,
+    is_table_file,
+    items_of,
+    rows_in_memory,
+    suite_of_rows,
+    uses_variables,
+)
+from agentv.engine.planning.inputs import (
+    Inputs,
+    SuiteInput,
+    load_inputs,
+    load_inputs_of,
+    load_project_parts,
+    project_options,
+)
 from agentv.engine.planning.targets import KnownTargets, described_target, inline_target
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.loading.criteria.run_configs import find_named_definitions, read_given_entries
@@ -18,7 +35,7 @@ from agentv.loading.files.places import find_eval_files, skipped_lines
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.suites.evaluators import EvaluatorScope
 from agentv.providers import PROVIDERS
-from agentv.providers.local.python import JudgeFunction, PythonProvider, PythonSettings
+from agentv.providers.local.python import PythonProvider, PythonSettings
 from agentv.registry import ProviderSpec, Specs, names_model
 from agentv.types.aggregated_result import CriteriaEvaluator
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, ListedCases, listed_cases
@@ -127,7 +144,7 @@ def given_judge(given: object, role: str, specs: Specs, env: Mapping[str, str]) 
         function = given
 
         def factory(target: ResolvedTarget, tools: ProviderTools) -> Provider:
-            return JudgeFunction(replace(target, settings=PythonSettings(function)), tools)
+            return PythonProvider(replace(target, settings=PythonSettings(function)), tools)
 
         return _register_provider(role, specs, factory, is_code=True)
     raise ConfigError(
@@ -202,10 +219,9 @@ def _register_provider(
     return TargetConfig(role, kind)
 
 
-Source: TypeAlias = str | os.PathLike[str] | EvalSuite | Sequence[EvalCase | Mapping[str, Any]]
-"""The cases to evaluate: a path of eval files, a suite, or a list of cases."""
+Source: TypeAlias = str | os.PathLike[str] | EvalSuite | GivenCases
+"""The cases to evaluate: a path of eval files or a table, a suite, cases, rows, or a data frame."""
 
-GIVEN_SUITE = "cases"
 GIVEN_TASK = "given task"
 
 
@@ -241,7 +257,9 @@ def load_given(
     # A target that is an object, a function or `provider:model` needs no targets file.
     is_name_in_file = isinstance(given.target, str) and not names_model(given.target, PROVIDERS)
     needs_targets_file = given.task is None and (given.target is None or is_name_in_file)
-    if isinstance(source, str | os.PathLike):
+    evaluators = given.evaluators
+    fills_table = is_table_file(source) and uses_variables(evaluators)
+    if isinstance(source, str | os.PathLike) and not fills_table:
         paths = [os.fspath(source)]
         files = find_eval_files(paths, cwd=cwd)
         options = make_options(keywords, project_options((file.parent for file in files), keywords))
@@ -256,9 +274,10 @@ def load_given(
         )
         inputs = replace(inputs, skipped=skipped_lines(paths, cwd=cwd, found=files))
     else:
-        suite = _with_criteria(source) if isinstance(source, EvalSuite) else _suite_of(source)
+        suite, evaluators = _given_suite(source, evaluators, make_options(keywords))
         options = make_options(keywords, project_options([Path(suite.base_dir)], keywords))
-        inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=False, secrets=secrets)
+        needs_targets = fills_table and needs_targets_file
+        inputs = load_inputs_of(suite, options, cwd=cwd, env=os.environ, needs_targets=needs_targets, secrets=secrets)
     env = load_env(cwd, os.environ)
     target = given_target(given.target, "target", inputs.specs, env)
     if isinstance(target, str) and not any(target in item.known.configs for item in inputs.suites):
@@ -268,7 +287,7 @@ def load_given(
     judge = given_judge(given.judge, "judge", inputs.specs, env)
     known = {id(item.known): _with_targets(item.known, target, judge, given) for item in inputs.suites}
     suites = tuple(
-        SuiteInput(_with_evaluators(item.suite, given.evaluators, inputs.specs), known[id(item.known)])
+        SuiteInput(_with_evaluators(item.suite, evaluators, inputs.specs), known[id(item.known)])
         for item in inputs.suites
     )
     name = target.name if isinstance(target, TargetConfig) else target
@@ -288,9 +307,28 @@ def as_case(given: object, place: str) -> EvalCase:
         raise ConfigError(f"{place}: {error}") from error
 
 
+def _given_suite(
+    source: Source, evaluators: Sequence[GivenEvaluator] | None, options: RunOptions
+) -> tuple[EvalSuite, Sequence[GivenEvaluator] | None]:
+    """Return the suite of cases or rows, and the evaluators that are still to replace those of the suite."""
+    if isinstance(source, EvalSuite):
+        return _with_criteria(source), evaluators
+    items = None if isinstance(source, str | os.PathLike) else items_of(source)
+    if items is not None and not are_rows(items):
+        return _suite_of(items), evaluators
+    rows = cast(str | os.PathLike[str], source) if items is None else rows_in_memory(items)
+    _check_evaluators(evaluators)
+    specs, _ = load_project_parts([Path.cwd()])
+    suite = suite_of_rows(rows, evaluators, specs, options)
+    return suite, None if uses_variables(evaluators) else evaluators
+
+
+def _check_evaluators(evaluators: object) -> None:
+    if evaluators is not None and (isinstance(evaluators, str | Mapping) or not isinstance(evaluators, Sequence)):
+        raise ConfigError(f"evaluators= takes a list; got {type(evaluators).__name__}")
+
+
 def _suite_of(given: Sequence[EvalCase | Mapping[str, Any]]) -> EvalSuite:
-    if isinstance(given, Mapping) or not isinstance(given, Sequence):
-        raise ConfigError(f"evaluate() takes a path, an EvalSuite or a list of EvalCases; got {type(given).__name__}")
     cases = [as_case(each, f"cases[{index}]") for index, each in enumerate(given)]
     duplicates = [name for name, count in Counter(case.id for case in cases).items() if count > 1]
     if duplicates:
@@ -378,6 +416,5 @@ def _with_evaluators(suite: EvalSuite, evaluators: Sequence[object] | None, spec
         suite = replace(suite, cases=ListedCases(cases))
     if evaluators is None:
         return suite
-    if isinstance(evaluators, str | Mapping) or not isinstance(evaluators, Sequence):
-        raise ConfigError(f"evaluators= takes a list; got {type(evaluators).__name__}")
+    _check_evaluators(evaluators)
     return replace(suite, evaluators=given.converted(evaluators, "evaluate()"), evaluator=None)

@@ -73,7 +73,7 @@ class TargetsLoader(Struct):
         are_models = all(name is not None and names_model(name, self.specs.providers) for name in names)
         if path is None and self.needs_targets and not are_models:
             searched = targets_searched(folder, find_repository_root(folder), self.cwd)
-            raise TargetError(f"there is no targets file; {searched}. Write one, or name one with --targets")
+            raise TargetError(f"there is no targets file; {searched}. Write one, or name one with --targets-file")
         return known
 
     def _load(self, folder: Path) -> tuple[Path | None, KnownTargets]:
@@ -140,6 +140,7 @@ def load_inputs(
                 plugins_imported=plugins_imported,
                 evaluators_given=evaluators_given,
                 guideline_patterns=guideline_patterns.get(_path_of_suite(file)) if guideline_patterns else None,
+                content=_content_of_rows(file, options, specs),
                 folders=folders,
             )
         except EvalFileError as error:
@@ -158,6 +159,18 @@ def load_inputs(
         raise target_errors[0]
     check_given_variables(variables, [each.suite for each in suites])
     return Inputs(tuple(suites), specs, gates, () if plugins_imported else plugins)
+
+
+def _content_of_rows(file: Path, options: RunOptions, specs: Specs) -> bytes | None:
+    """Return the eval file that a file of rows is with the evaluators of the options; None without these options."""
+    if not options.row_evaluators:
+        return None
+    from agentv.loading.suites.short_evaluators import is_rows_file, suite_of_rows  # noqa: PLC0415 - few runs need it
+
+    flag = flag_of("row_evaluators")
+    if not is_rows_file(file):
+        raise ConfigError(f"{file.name}: {flag} is for files of rows, such as CSV; an eval file names its evaluators")
+    return suite_of_rows(file, options.row_evaluators, specs)
 
 
 def with_prices(suites: Iterable[SuiteInput], prices: Mapping[str, JsonObject]) -> tuple[SuiteInput, ...]:

@@ -260,6 +260,8 @@ class RunPlan(Struct, frozen=True):
     """The differences between the shards that the run was merged from."""
     source: str | None = None
     """The program that made the run, if it was not the command line or `evaluate`: `pytest`."""
+    environment: tuple[str, ...] = ()
+    """The environment variables that set options of the run, as `NAME=value`, secrets redacted."""
     default_workers: int = 1
     """Concurrent rows of a target without a setting; more where stored answers are judged and no target is called."""
 
@@ -400,6 +402,7 @@ class RunPlan(Struct, frozen=True):
             "targets": targets,
             "judges": judges,
             "options": self.options.to_json(),
+            **({"environment": list(self.environment)} if self.environment else {}),
             "prices": dict(self.prices),
             "seed": self.options.seed,
             **({} if self.gates is None else {"gates": gates_to_json(self.gates)}),

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.engine.planning.plan import CaseTask
+from agentv.registry import ProviderSpec
 from agentv.scoring.keys.identity import CaseKeys, answer_key, files_of, keys_of
 from agentv.scoring.results.applicable import applicable_evaluators, criteria_of, evaluators_of_turn, tags_of
 from agentv.scoring.results.conversations import turns_of
@@ -15,6 +16,21 @@ from agentv.types.messages import ChatMessage, DataPart, FilePart, Message, Part
 from agentv.types.messages_json import compact_json, content_text, tool_call_to_json
 from agentv.types.provider import GUIDELINES_HEADING, ProviderRequest
 from agentv.types.scales import EvaluationCriteria
+from agentv.types.targets import ResolvedTarget
+
+
+class PromptForm(Struct, frozen=True):
+    """The form in which a target takes its prompts."""
+
+    quotes_paths_only: bool = False
+    """An agent that reads files by itself: a prompt has the paths of attached files, not their texts."""
+    takes_system_prompt: bool = False
+    """The system prompt of a case is sent apart from the question."""
+
+
+def prompt_form(target: ResolvedTarget, spec: ProviderSpec) -> PromptForm:
+    """Return the form of a target's prompts. Settings may have `takes_system_prompt`, a field or a property."""
+    return PromptForm(spec.reads_files, bool(getattr(target.settings, "takes_system_prompt", False)))
 
 
 def build_prompt(case: EvalCase, *, quotes_paths_only: bool) -> PromptInputs:
@@ -30,14 +46,31 @@ def build_prompt(case: EvalCase, *, quotes_paths_only: bool) -> PromptInputs:
     guideline_files = [file for file in files if file.is_guideline]
     guidelines = "\n\n".join(f"=== {file.path} ===\n{file.text}" for file in guideline_files if file.text is not None)
     rendered = [(message, _rendered(message, quotes_paths_only=quotes_paths_only)) for message in case.input_messages]
-    has_roles = _needs_role_marks(case.input_messages)
-    return PromptInputs(
-        question=_with_role_marks(rendered) if has_roles else "\n\n".join(text for _, text in rendered if text),
+    prompt = PromptInputs(
+        question="",
         guidelines=guidelines,
-        chat_prompt=_chat(rendered, guidelines) if has_roles else None,
         guideline_paths=_unique(file.real_path for file in guideline_files),
         file_paths=_unique(file.real_path for file in files if not file.is_guideline),
     )
+    whole = _with_text(prompt, rendered)
+    leading = _leading_system_messages(rendered)
+    system = [message for message, _ in rendered[:leading]]
+    if not any(map(_is_visible, system)) or not any(text for _, text in rendered[leading:]):
+        return whole
+    system_prompt = "\n\n".join(text for _, text in rendered[:leading] if text)
+    return replace(whole, system_prompt=system_prompt, after_system=_with_text(prompt, rendered[leading:]))
+
+
+def _with_text(prompt: PromptInputs, rendered: Sequence[tuple[Message, str]]) -> PromptInputs:
+    """Return a prompt with the question and the chat messages made of rendered messages."""
+    if not _needs_role_marks([message for message, _ in rendered]):
+        return replace(prompt, question="\n\n".join(text for _, text in rendered if text))
+    return replace(prompt, question=_with_role_marks(rendered), chat_prompt=_chat(rendered, prompt.guidelines))
+
+
+def _leading_system_messages(rendered: Sequence[tuple[Message, str]]) -> int:
+    """Return the number of system messages before the first other message."""
+    return next((i for i, (message, _) in enumerate(rendered) if message.role != "system"), len(rendered))
 
 
 def _unique(paths: Iterable[str]) -> tuple[str, ...]:
@@ -98,9 +131,7 @@ def _chat(rendered: Sequence[tuple[Message, str]], guidelines: str) -> tuple[Cha
     Leading system messages and the guidelines become one system message. Later system messages, and messages of tools,
     become messages of the assistant that begin with a mark of their role.
     """
-    leading = 0
-    while leading < len(rendered) and rendered[leading][0].role == "system":
-        leading += 1
+    leading = _leading_system_messages(rendered)
     system = [text for _, text in rendered[:leading] if text]
     if guidelines:
         system.append(f"{GUIDELINES_HEADING}\n\n{guidelines}")
@@ -136,23 +167,18 @@ class PreparedCase(Struct, frozen=True, gc=False):
     """True for a stored answer whose workspace was not kept."""
 
 
-def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_paths_only: bool) -> PreparedCase:
+def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, form: PromptForm) -> PreparedCase:
     """Return the case of a task, prepared for the target that has the key `target_key`.
 
     In a conversation, `prompt` has the messages of all turns, `request` only that of the first turn; `prepared_turn`
     makes the request of each turn.
     """
     whole = _with_input(case, case.turns) if case.turns else case
-    prompt = first = build_prompt(whole, quotes_paths_only=quotes_paths_only)
+    prompt = first = build_prompt(whole, quotes_paths_only=form.quotes_paths_only)
     if len(case.turns) > 1:
-        first = build_prompt(_with_input(case, case.turns[:1]), quotes_paths_only=quotes_paths_only)
+        first = build_prompt(_with_input(case, case.turns[:1]), quotes_paths_only=form.quotes_paths_only)
     request = ProviderRequest(
-        question=first.question,
-        chat_prompt=first.chat_prompt,
-        system_prompt=task.target.system_prompt,
-        guidelines=first.guidelines,
-        guideline_files=first.guideline_paths,
-        input_files=first.file_paths,
+        question="",
         eval_case_id=case.id,
         eval_dir=task.suite.base_dir,
         trial=task.trial,
@@ -168,7 +194,7 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
         task=task,
         case=case,
         prompt=prompt,
-        request=request,
+        request=_with_prompt(request, first, task.target, form),
         keys=keys,
         answer_key=key,
         tags=tags_of(case, task.suite),
@@ -178,13 +204,32 @@ def prepare_case(task: CaseTask, case: EvalCase, *, target_key: str, quotes_path
     )
 
 
+def _with_prompt(
+    request: ProviderRequest, prompt: PromptInputs, target: ResolvedTarget, form: PromptForm
+) -> ProviderRequest:
+    """Return a request with a prompt. The system prompt of the target precedes that of the case."""
+    system_prompt, sent = target.system_prompt, prompt
+    if form.takes_system_prompt and prompt.after_system is not None:
+        sent = prompt.after_system
+        system_prompt = "\n\n".join(filter(None, (system_prompt, prompt.system_prompt)))
+    return replace(
+        request,
+        question=sent.question,
+        chat_prompt=sent.chat_prompt,
+        system_prompt=system_prompt,
+        guidelines=sent.guidelines,
+        guideline_files=sent.guideline_paths,
+        input_files=sent.file_paths,
+    )
+
+
 def _with_input(case: EvalCase, turns: Sequence[CaseTurn]) -> EvalCase:
     """Return `case` without its turns; the user's messages of `turns` are appended to its input messages."""
     return replace(case, input_messages=(*case.input_messages, *[turn.input for turn in turns]), turns=())
 
 
 def prepared_turn(
-    prepared: PreparedCase, said: Sequence[CaseTurn], answers: Sequence[str], *, quotes_paths_only: bool
+    prepared: PreparedCase, said: Sequence[CaseTurn], answers: Sequence[str], *, form: PromptForm
 ) -> PreparedCase:
     """Return the last of the turns `said` so far as a case whose input is the conversation until then.
 
@@ -203,16 +248,8 @@ def prepared_turn(
         rubrics=turn.rubrics,
         turns=(),
     )
-    prompt = build_prompt(turn_case, quotes_paths_only=quotes_paths_only)
-    request = replace(
-        prepared.request,
-        question=prompt.question,
-        chat_prompt=prompt.chat_prompt,
-        guidelines=prompt.guidelines,
-        guideline_files=prompt.guideline_paths,
-        input_files=prompt.file_paths,
-        turn=len(said),
-    )
+    prompt = build_prompt(turn_case, quotes_paths_only=form.quotes_paths_only)
+    request = _with_prompt(replace(prepared.request, turn=len(said)), prompt, prepared.task.target, form)
     evaluators = evaluators_of_turn(turn)
     return replace(prepared, case=turn_case, prompt=prompt, request=request, evaluators=evaluators, single_form=False)
 

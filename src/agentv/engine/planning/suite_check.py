@@ -235,14 +235,12 @@ class SuiteCheck(Struct):
                 self._add_judge(self.plan.known.get(target.judge_target))
             except AgentvError as error:
                 is_suite_judge = self.plan.suite.judge is not None
-                role = (
-                    f"{self.plan.suite.path}: judge" if is_suite_judge else f"{place}: judge_target of {target.name!r}"
-                )
+                role = f"{self.plan.suite.path}: judge" if is_suite_judge else f"{place}: judge of {target.name!r}"
                 self.findings.add(f"{role}: {error}")
         elif not self.specs.providers.get(target.provider).can_judge:
             self.findings.add(
                 f"{place}: evaluator {evaluator!r} needs a judge, and target {target.name!r} ({target.provider}) "
-                "cannot judge; name a judge with `judge_target:` in the target"
+                "cannot judge; name one with `judge:` in the target or the eval file"
             )
 
     def _add_judge(self, target: ResolvedTarget) -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.targets.choice import choose_target
+from agentv.loading.targets.openai_services import service_advice
 from agentv.loading.targets.targets import ParsedTargets, resolve_target, secrets_of
 from agentv.registry import NamedModel, ProviderSpec, Registry, Specs, names_model
 from agentv.scoring.keys.identity import digest
@@ -32,6 +33,9 @@ def inline_target(
     if not isinstance(provider, str):
         known = ", ".join(name for name, _ in _judge_models(specs.providers))
         raise TargetError(f"a target given as an object needs a `provider`, such as {known}")
+    advice = service_advice(provider)
+    if advice is not None and provider not in specs.providers:
+        raise TargetError(f"unknown provider {provider!r}; {advice}")
     spec = specs.providers.get(provider)
     settings: dict[str, JsonValue] = {key: value for key, value in given.items() if key not in ("name", "provider")}
     model = settings.get("model", settings.get("deployment"))

@@ -89,7 +89,7 @@ class CaseRunner(RunTools, frozen=True):
     def open(self, task: CaseTask, case: EvalCase) -> OpenCase:
         """Return the prepared case of a task, and save the case before its first call."""
         session = self._target_session(task)
-        prepared = prepare_case(task, case, target_key=session.target_key, quotes_paths_only=session.quotes_paths_only)
+        prepared = prepare_case(task, case, target_key=session.target_key, form=session.prompt_form)
         if task.trial == 0:
             self.sink.case(case_record(prepared, session.scoring(prepared).stored_form))
         return OpenCase(self, session, prepared)

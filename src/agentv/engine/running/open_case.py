@@ -324,8 +324,7 @@ class Conversation(Struct, frozen=True):
     def _turn(self, said: Sequence[CaseTurn], before: Sequence[Answer]) -> OpenCase:
         """Return the case of the last of the turns `said`."""
         texts = [answer.text for answer in before]
-        quotes_paths_only = self.opened.session.quotes_paths_only
-        turn = prepared_turn(self.opened.prepared, said, texts, quotes_paths_only=quotes_paths_only)
+        turn = prepared_turn(self.opened.prepared, said, texts, form=self.opened.session.prompt_form)
         return replace(self.opened, prepared=turn)
 
     async def judge(self, answer: Answer, known: Mapping[str, EvaluatorResult]) -> tuple[EvaluatorResult, ...]:

@@ -16,13 +16,14 @@ from agentv.loading.files.places import is_folder_path
 from agentv.loading.suites.suites import relative_name
 from agentv.reports.text.amounts import money_text
 from agentv.scoring.counting.summary import Summary
-from agentv.scoring.gates.failing_cases import FailingCases, ListedCases
+from agentv.scoring.gates.failing_cases import FailingCases
 from agentv.scoring.gates.run_verdict import INTERRUPT_SIGNAL, Ending, run_verdict, summary_for, why_mixed
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.events import (
     AnswerArrived,
+    CaseOpened,
     LogLine,
     Observer,
     RetryNoted,
@@ -40,10 +41,11 @@ from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
-from agentv.types.results import RunReport, RunState, RunVerdict
+from agentv.types.results import RunReport, RunState
 
 if TYPE_CHECKING:
     from agentv.engine.planning.baseline import BaselineComparison
+    from agentv.engine.running.listed_cases import ListedInRun
     from agentv.scoring.comparison.confirmations import Confirmations
 
 
@@ -190,8 +192,8 @@ class RunRecorder(Struct):
     has_trials: bool = False
     comparison: "BaselineComparison | None" = None
     confirmations: "Confirmations | None" = None
-    listed_cases: tuple[ListedCases, ...] = ()
-    """The cases that count against each gate; set by `report`."""
+    listed_cases: "ListedInRun | None" = None
+    """The cases that the report names; set by `report` if there may be any."""
     _failing: FailingCases = field(default_factory=lambda: FailingCases(()))
     planned: int | None = None
     """The number of rows. That of a stream is known, from `row_count`, once the tasks of all targets are made."""
@@ -292,6 +294,8 @@ class RunRecorder(Struct):
         if self.comparison is not None:
             self.comparison.add_case(record)
         self.store.append_case(record)
+        if self._dispatcher[CaseOpened]:
+            self.emit(CaseOpened(record))
 
     def answer(self, answer: Answer) -> Answer:
         """Save an answer before it is scored, unless the budget refused the call."""
@@ -405,9 +409,10 @@ class RunRecorder(Struct):
             else self.comparison.compared(self.summary, self.confirmations)
         )
         max_errors = self.plan.options.max_errors
-        verdict = self._with_cases(run_verdict(counted, self.ending(), gates=self.plan.gates, max_errors=max_errors))
+        verdict = run_verdict(counted, self.ending(), gates=self.plan.gates, max_errors=max_errors)
+        report = self._with_cases(self.summary.report(self.store.run_id, self.stop.state, verdict))
         return replace(
-            self.summary.report(self.store.run_id, self.stop.state, verdict),
+            report,
             planned=self.planned,
             notes=tuple(self.notes),
             duration_s=duration_s,
@@ -429,23 +434,23 @@ class RunRecorder(Struct):
             is_merged=self.is_merged,
         )
 
-    def _with_cases(self, verdict: RunVerdict) -> RunVerdict:
-        """Return the verdict with the cases that made its gates fail, as far as they can be read back."""
-        if all(gate.state != "failed" for gate in verdict.gates):
-            return verdict
-        from agentv.engine.running.gate_cases import contents_of, listed_cases, with_cases  # noqa: PLC0415
+    def _with_cases(self, report: RunReport) -> RunReport:
+        """Return the report with the cases that did not pass or made a gate fail, as far as they can be read back."""
+        if not report.failing_total and all(gate.state != "failed" for gate in report.verdict.gates):
+            return report
+        from agentv.engine.running.listed_cases import contents_of, listed_in_run, with_cases  # noqa: PLC0415
         from agentv.storage.run.stored import open_run  # noqa: PLC0415 - a run that passes reads nothing back
 
         folder = self.plan.baseline_folder
 
         compared = None if self.comparison is None else self.comparison.latest
-        self.listed_cases = listed_cases(self.plan.gates, self._failing, compared, self.confirmations)
+        self.listed_cases = listed_in_run(self.plan.gates, self._failing, compared, self.confirmations)
         try:
             run, baseline = contents_of(self.store), None if folder is None else open_run(Path(folder))
-            return verdict if run is None else with_cases(verdict, self.listed_cases, run=run, baseline=baseline)
+            return report if run is None else with_cases(report, self.listed_cases, run=run, baseline=baseline)
         except (OSError, StorageError) as error:
-            self.note(f"the cases that failed a gate cannot be read: {error}", is_problem=True)
-            return verdict
+            self.note(f"the cases that did not pass cannot be read: {error}", is_problem=True)
+            return report
 
     def _why_no_rows(self) -> str | None:
         """Return why nothing was selected, None if a result was counted or the run was not to its end."""
@@ -463,7 +468,7 @@ class RunRecorder(Struct):
         fields = reported_fields(
             report,
             gates=self.plan.gates,
-            listed_cases=self.listed_cases,
+            listed_cases=() if self.listed_cases is None else self.listed_cases.of_gates,
             reason=self.stop.reason,
             is_judge_stop=self.stop.is_judge_stop,
             has_every_row=has_every_row,
@@ -479,7 +484,7 @@ class RunRecorder(Struct):
 def _observes(observer: Observer, kind: type[RunEvent]) -> bool:
     """Return True if an observer takes a kind of event.
 
-    An observer without the attribute `event_types` takes all kinds but the lines of logs.
+    An observer without the attribute `event_types` takes all kinds but the lines of logs and the cases.
     """
     kinds = getattr(observer, "event_types", None)
-    return kind in kinds if isinstance(kinds, tuple) else kind is not LogLine
+    return kind in kinds if isinstance(kinds, tuple) else kind not in (LogLine, CaseOpened)

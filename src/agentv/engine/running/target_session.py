@@ -10,7 +10,7 @@ from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import MAX_EVALUATORS, Runtime
 from agentv.engine.capture import Cleaner
 from agentv.engine.planning.plan import CaseTask
-from agentv.engine.planning.prepared_case import PreparedCase
+from agentv.engine.planning.prepared_case import PreparedCase, prompt_form
 from agentv.engine.running.context import conversation_evaluator, unanswered_context
 from agentv.engine.running.score import DEFAULT_EVALUATOR_TIMEOUT_S, SuiteTools, run_evaluators
 from agentv.evaluators.isolation import PreparedEvaluator
@@ -90,7 +90,7 @@ class TargetSession(Session):
         self.has_dependencies = False
         """True if a case of the suite waits for another case."""
         self.is_model = spec.is_model_api
-        self.quotes_paths_only = spec.reads_files
+        self.prompt_form = prompt_form(task.target, spec)
         self.target_key = fingerprints.target_key(task.target)
         self._scorings: dict[tuple[int, bool], Scoring] = {}
 

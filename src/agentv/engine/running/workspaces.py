@@ -51,12 +51,15 @@ def workspace_name(task: CaseTask) -> str:
 
 
 def captured_to_json(captured: WorkspaceChanges, workspace: "Workspace", *, keep: Keep) -> JsonObject:
-    """Return the fields that an answer stores: changed files, diff, and, with `keep: always`, the saved path."""
+    """Return the fields that an answer stores: changed files, diff, and the path to which the workspace is saved.
+
+    With `keep: failed` the path is that of a workspace which is there only if the result fails.
+    """
     fields: dict[str, JsonValue] = {
         "diff": captured.diff,
         "changed": [changed.to_json() for changed in captured.changed],
     }
-    if keep == "always":
+    if keep != "never":
         fields["path"] = workspace.saved_location
     return fields
 

@@ -7,7 +7,7 @@ from typing import cast, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.engine.running.gate_cases import with_cases
+from agentv.engine.running.listed_cases import ListedInRun, with_cases
 from agentv.engine.running.recorded_report import RecordedReport, load_recorded_report
 from agentv.engine.stored.confirmations import stored_confirmations
 from agentv.engine.stored.corrected_rates import corrected_or_note
@@ -115,13 +115,14 @@ class VerdictBasis(Struct, frozen=True):
     def _recorded_cases(self) -> tuple[ListedCases, ...]:
         return () if self.recorded is None else self.recorded.listed_cases
 
-    def listed_cases(self, counts: StoredCounts) -> list[ListedCases]:
-        """Return the cases that count against each gate: those that fell as recorded, others as counted."""
+    def listed_cases(self, counts: StoredCounts) -> ListedInRun:
+        """Return the cases to name; those that count against a gate as recorded if they fell, others as counted."""
         recorded = [counts.fallen.current(listed) for listed in self._recorded_cases]
-        return [
+        of_gates = tuple(
             recorded[index] if index < len(recorded) and recorded[index].cases else counts.failing.of_gate(index)
             for index in range(len(counts.failing))
-        ]
+        )
+        return ListedInRun(counts.failing.of_run(), of_gates)
 
     def _ending(self, invalid_rows: int) -> Ending:
         ending = Ending(
@@ -272,15 +273,15 @@ def load_report(run: StoredRun, rows: Iterable[CaseResult] | None = None) -> Run
         run.refuse_repeated_results()
     difference = _difference(run, basis, counts)
     verdict = basis.verdict(counts) if difference is None else difference.verdict
-    verdict = with_cases(verdict, basis.listed_cases(counts), run=run, baseline=_baseline(run))
     corrected, correction_notes = corrected_or_note(run)
     log = imported_log(run.run.plan)
     default_notes = _older_notes(basis) if log is None else (log.note,)
     if run.newest_results() is not None:
         correction_notes = (_OLDER_RERUNS, *correction_notes)
     recorded = basis.recorded or RecordedReport(verdict, basis.planned, default_notes, 0.0)
+    counted = counts.summary.report(run.run_id, basis.state, verdict)
     return replace(
-        counts.summary.report(run.run_id, basis.state, verdict),
+        with_cases(counted, basis.listed_cases(counts), run=run, baseline=_baseline(run)),
         planned=basis.planned,
         corrected=corrected,
         notes=(*recorded.notes, *correction_notes, *checked.notes),

@@ -170,8 +170,12 @@ class JudgeAggregator(Struct, frozen=True):
     prompt: Annotated[
         str | None, Meta(description="the user prompt, or the path of its file, with {{ evaluator_results }}")
     ] = None
-    target: Annotated[
-        str | None, Meta(description="the target that judges; default: the tested target's `judge_target`")
+    judge: Annotated[
+        str | None,
+        Meta(
+            description="the target that judges; default: the `judge` of the tested target",
+            extra={"aliases": ("target",)},
+        ),
     ] = None
     model: Annotated[str | None, Meta(description="a different model of the judge's provider")] = None
     temperature: Annotated[
@@ -218,13 +222,13 @@ class CompositeSettings(Struct, frozen=True, kw_only=True):
     @property
     def judge_targets(self) -> tuple[str, ...]:
         """The target that the aggregator names as judge, if any; judges of the members are not included."""
-        target = self.aggregator.target if isinstance(self.aggregator, JudgeAggregator) else None
+        target = self.aggregator.judge if isinstance(self.aggregator, JudgeAggregator) else None
         return () if target is None else (target,)
 
     @property
     def needs_judge(self) -> bool:
         """True if the aggregator uses the judge of the target under test."""
-        return isinstance(self.aggregator, JudgeAggregator) and self.aggregator.target is None
+        return isinstance(self.aggregator, JudgeAggregator) and self.aggregator.judge is None
 
     def files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that the aggregator reads; those of the members are not included."""

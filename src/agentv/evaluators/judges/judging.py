@@ -43,7 +43,7 @@ class Judged(Protocol):
     def quotable_texts(self) -> Iterable[str]:
         """Return the texts that a reply may quote; a JSON object in them is not the judge's verdict."""
 
-    def fenced(self, nonce: str) -> Callable[[str], str | None]:
+    def fenced(self, nonce: str, template: str) -> Callable[[str], str | None]:
         """Return a function from a variable's name to its value; None if the prompt must not use that name.
 
         A value that the system under test wrote is fenced: enclosed in two lines with the nonce.
@@ -261,8 +261,8 @@ def require_judge(provider: Provider | None, context: EvaluationContext) -> Prov
     """Return `provider`. If it is None, raises EvaluatorError with advice on how to configure a judge."""
     if provider is None:
         raise EvaluatorError(
-            f"no judge is configured for target {context.target.name!r}; name one with `judge_target:` in the target, "
-            "or with `target:` in the evaluator",
+            f"no judge is configured for target {context.target.name!r}; name one with `judge:` in the target, the "
+            "eval file or the evaluator",
             kind="judge_error",
         )
     return provider
@@ -288,7 +288,7 @@ def _make_prompts(
     nonce = options.nonce()
     text = options.template
     if not options.is_literal:
-        text = fill(text, judged.fenced(nonce), options.variables)
+        text = fill(text, judged.fenced(nonce, text), options.variables)
     format_lines = (repair_lines(mode.schema, mode.allowed_scores),) if is_repair else ()
     user = "\n\n".join((text + mode.section, *format_lines, reply_line(mode.schema, nonce, mode.allowed_scores)))
     own_opening = "" if options.is_custom else mode.instructions

@@ -770,7 +770,7 @@ def make_llm_judge(
 ) -> LlmJudgeEvaluator:
     """Make the evaluator of `llm_judge` or `rubric`, which share a class."""
     options = {**structs.asdict(settings), **_common_options(config, settings, tools)}
-    del options["target"]
+    del options["judge"]
     return LlmJudgeEvaluator(**options)
 
 
@@ -778,7 +778,7 @@ def _common_options(config: EvaluatorConfig, settings: JudgeCallSettings, tools:
     """Return the options that follow from the config and the judges named in the settings."""
     judges = tuple(map(tools.judge, settings.judge_targets))
     return {
-        "resolve_judge_provider": None if settings.target is None else partial(_fixed_judge, judges[0]),
+        "resolve_judge_provider": None if settings.judge is None else partial(_fixed_judge, judges[0]),
         "judges": judges if settings.judges else (),
         "source": config.source,
         "base_dir": config.base_dir,

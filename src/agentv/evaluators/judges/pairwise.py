@@ -55,6 +55,7 @@ from agentv.types.scales import EvaluationCriteria
 PAIR_ANSWERS = ("answer_a", "answer_b")
 PAIR_VARIABLES = (
     "question",
+    "system_prompt",
     "expected_outcome",
     *PAIR_ANSWERS,
     "input_messages",
@@ -99,12 +100,12 @@ class PairText(Struct, frozen=True):
         yield self.answer_b
         yield from self.judged.quotable_texts()
 
-    def fenced(self, nonce: str) -> Callable[[str], str | None]:
-        """Return a function from a variable's name to its value; None for an unknown name.
+    def fenced(self, nonce: str, template: str) -> Callable[[str], str | None]:
+        """Return a function from the name of a variable of `template` to its value; None for an unknown name.
 
         Variables that could reveal which answer is the candidate are unknown here.
         """
-        fenced_value = self.judged.fenced(nonce)
+        fenced_value = self.judged.fenced(nonce, template)
         answers = {"answer_a": self.answer_a, "answer_b": self.answer_b}
 
         def value_of(name: str) -> str | None:
@@ -321,7 +322,7 @@ class PairwiseEvaluator:
             return self._call_options
         criterion = judged.basis.criterion
         opening = "" if criterion is None else criterion_section(criterion)
-        sections = [name for name in ("expected_outcome", "question") if judged.value(name)]
+        sections = [name for name in ("expected_outcome", "system_prompt", "question") if judged.value(name)]
         return replace(self._call_options, template=opening + user_template((*sections, *PAIR_ANSWERS)))
 
     def _goal(self, judged: JudgedText) -> str:

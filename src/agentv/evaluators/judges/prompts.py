@@ -108,7 +108,7 @@ def criterion_section(criterion: EvaluationCriteria) -> str:
     return f"[[ ## criterion ## ]]\n{{{{ criterion_name }}}}{described}\n\n"
 
 
-COMPARED = ("expected_outcome", "question", "reference_answer")
+COMPARED = ("expected_outcome", "system_prompt", "question", "reference_answer")
 """The variables that the default prompt shows before the answer, in this order; empty ones are omitted."""
 
 USER_TEMPLATE = user_template((*COMPARED, "candidate_answer"))
@@ -445,12 +445,19 @@ class JudgedText(Struct, frozen=True):
         make = _VALUES.get(name)
         return None if make is None else make(self)
 
-    def fenced(self, nonce: str) -> Callable[[str], str | None]:
-        """Return a function from a variable's name to its value, fenced if it is evidence."""
+    def fenced(self, nonce: str, template: str) -> Callable[[str], str | None]:
+        """Return a function from the name of a variable of `template` to its value, fenced if it is evidence.
+
+        `question` contains the system prompt unless the template shows `system_prompt`, too.
+        """
+        after_system = self.context.prompt_inputs.after_system
+        shows_system_prompt = "system_prompt" in map(canonical_name, variable_names(template))
 
         def value_of(name: str) -> str | None:
             name = canonical_name(name)
             text = self.value(name)
+            if name == "question" and shows_system_prompt and after_system is not None:
+                text = after_system.question
             # An empty answer is evidence too; an absent trace or diff is not.
             if text is not None and name in FENCED and (text or name == "candidate_answer"):
                 return fence(text, name=name, nonce=nonce)
@@ -497,6 +504,7 @@ def _tool_calls(context: EvaluationContext) -> JsonValue:
 
 _VALUES: Mapping[str, Callable[[JudgedText], str | None]] = {
     "question": lambda judged: judged.context.prompt_inputs.question,
+    "system_prompt": lambda judged: judged.context.prompt_inputs.system_prompt,
     "expected_outcome": lambda judged: judged.context.eval_case.expected_outcome,
     "reference_answer": lambda judged: _text(expected_answer(judged.context)),
     "candidate_answer": lambda judged: judged.candidate,

@@ -193,14 +193,14 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
     """Settings that all evaluators with a model as judge share: which targets judge, and how they are called."""
 
     model: Annotated[str | None, Meta(description="a different model of the judge's provider")] = None
-    target: Annotated[
+    judge: Annotated[
         str | Mapping[str, JsonValue] | None,
         Meta(
             description=(
-                "the target that judges, instead of the tested target's `judge_target`: its name, `provider:model`, "
-                "or `{provider: …}` with its settings"
+                "the target that judges, instead of the `judge` of the tested target: its name, `provider:model`, or "
+                "`{provider: …}` with its settings"
             ),
-            extra={"aliases": ("judge", "llm", "llm_config")},
+            extra={"aliases": ("target", "llm", "llm_config")},
         ),
     ] = None
     max_output_tokens: Annotated[int | None, Meta(description="the maximum length of the reply, in tokens")] = None
@@ -208,7 +208,7 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
         float | None, Meta(description="the sampling temperature; 0 gives the most repeatable scores")
     ] = None
     judges: Annotated[
-        tuple[str | Mapping[str, JsonValue], ...], Meta(description="several targets that judge, in place of `target`")
+        tuple[str | Mapping[str, JsonValue], ...], Meta(description="several targets that judge, in place of `judge`")
     ] = ()
     vote: Annotated[
         Vote, Meta(description="how the scores of several calls are combined: mean, median, majority or min")
@@ -224,15 +224,15 @@ class JudgeCallSettings(Struct, frozen=True, kw_only=True):
     ] = "error"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a number below its minimum, or for `target` with `judges`."""
+        """Raise ValueError for a number below its minimum, or for `judge` with `judges`."""
         check_minimums(self.samples, self.max_output_tokens, self.temperature)
-        if self.target is not None and self.judges:
-            raise ValueError("`target` cannot be combined with `judges`")
+        if self.judge is not None and self.judges:
+            raise ValueError("`judge` cannot be combined with `judges`")
 
     @property
     def judge_targets(self) -> tuple[str, ...]:
         """The targets that judge: names, or the JSON of inline ones; () for the judge of the target under test."""
-        single = () if self.target is None else (self.target,)
+        single = () if self.judge is None else (self.judge,)
         return tuple(map(name_of_target, self.judges or single))
 
     @property

@@ -23,7 +23,11 @@ class NumericSettings(Struct, frozen=True):
     """Settings of `numeric`."""
 
     value: Annotated[
-        float | tuple[float, ...], Meta(description="the expected number, or a list of them; one must match")
+        float | tuple[float, ...],
+        Meta(
+            description="the expected number, or a list of them; one must match",
+            extra={"instead": dict.fromkeys(("expected", "number", "values", "answer"), "write `value`")},
+        ),
     ]
     tolerance: Annotated[
         float,

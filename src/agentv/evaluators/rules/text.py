@@ -93,7 +93,9 @@ def count_units(text: str, unit: Unit) -> int:
 
 Scalar: TypeAlias = str | bool | int | float
 Expect: TypeAlias = Literal["any", "all"]
-_WHOLE_WORDS = {"instead": {"location": "`equals` has `location`, which searches for whole words"}}
+VALUE_WORDS = dict.fromkeys(("expected", "text", "texts", "values", "string", "substring", "answer"), "write `value`")
+"""Advice on the words that people write for `value`."""
+_WHOLE_WORDS = {"location": "`equals` has `location`, which searches for whole words"}
 _EXPECT_HELP = "with a list: `any` of them must match, or `all`"
 
 
@@ -102,7 +104,9 @@ class ContainsSettings(Struct, frozen=True):
 
     value: Annotated[
         Scalar | tuple[Scalar, ...],
-        Meta(description="the text to search for, or a list of texts", extra=_WHOLE_WORDS),
+        Meta(
+            description="the text to search for, or a list of texts", extra={"instead": {**VALUE_WORDS, **_WHOLE_WORDS}}
+        ),
     ]
     expect: Annotated[Expect, Meta(description=_EXPECT_HELP)] = "any"
     case_sensitive: Annotated[bool, Meta(description=CASE_HELP)] = True
@@ -119,7 +123,8 @@ class EdgeSettings(Struct, frozen=True):
     """Settings of `starts_with` and `ends_with`."""
 
     value: Annotated[
-        Scalar | tuple[Scalar, ...], Meta(description="the expected start or end of the text, or a list of them")
+        Scalar | tuple[Scalar, ...],
+        Meta(description="the expected start or end of the text, or a list of them", extra={"instead": VALUE_WORDS}),
     ]
     expect: Annotated[Expect, Meta(description=_EXPECT_HELP)] = "any"
     case_sensitive: Annotated[bool, Meta(description=CASE_HELP)] = True
@@ -135,7 +140,10 @@ class EdgeSettings(Struct, frozen=True):
 class EqualsSettings(Struct, frozen=True):
     """Settings of `equals`."""
 
-    value: Annotated[Scalar | tuple[Scalar, ...], Meta(description="the expected text, or a list of texts")]
+    value: Annotated[
+        Scalar | tuple[Scalar, ...],
+        Meta(description="the expected text, or a list of texts", extra={"instead": VALUE_WORDS}),
+    ]
     expect: Annotated[Expect, Meta(description=_EXPECT_HELP)] = "any"
     case_sensitive: Annotated[bool, Meta(description=CASE_HELP)] = True
     ignore: Ignore = ()

@@ -7,6 +7,7 @@ from agentv.loading.files.kinds import PROMPTFOO_KEYS, PROMPTFOO_NAME
 from agentv.loading.models.eval_files import SuiteModel
 from agentv.loading.models.file_model import Names, names_of
 from agentv.loading.models.targets_files import TargetModel
+from agentv.loading.suites.cases import is_case
 from agentv.registry import ProviderSpec, Registry
 from agentv.templating.environment import is_reference
 from agentv.types.errors import PluginError, UnknownNameError
@@ -77,7 +78,7 @@ def generation_of_cases(cases: Iterable[JsonObject]) -> Generation:
     for case in cases:
         if isinstance(case.get("criteria"), str) or any(key in case for key in _FOURTH_CASE_KEYS):
             return Generation.FOURTH
-        if any(key in case for key in _SECOND_CASE_KEYS) or _SECOND_TYPES.intersection(_types(case)):
+        if _SECOND_TYPES.intersection(_types(case)):
             found = Generation.SECOND
         if any(not _SECOND_ITEM_KEYS.isdisjoint(item) for item in _objects(case.get("rubrics"))):
             found = Generation.SECOND
@@ -167,15 +168,10 @@ def promptfoo_sign(name: str, value: JsonValue) -> str | None:
     return _PROVIDERS if key is None and {_PROVIDERS, "prompts"} <= value.keys() and not is_named_as_suite else key
 
 
-_KEYS_ABSENT_FROM_ROWS = frozenset({"evaluators", "execution", "rubrics", "outcome", "turns"})
-"""Keys of cases that plain rows of `input` and `expected_output` do not have."""
-
-
 def generation_of_lines(lines: Iterable[JsonValue]) -> Generation:
     """Return the generation of a dataset's first lines; FIRST unless a case has a key of a later one.
 
-    Plain rows of `input` and `expected_output`, without lists of messages and without any of _KEYS_ABSENT_FROM_ROWS,
-    count as FIRST.
+    A line is a case if it has a list of messages or a key that plain rows do not have.
     """
     found = Generation.FIRST
     for line in lines:
@@ -184,10 +180,14 @@ def generation_of_lines(lines: Iterable[JsonValue]) -> Generation:
         if any(key in line for key in _FOURTH_CASE_KEYS):
             return Generation.FOURTH
         has_messages = any(isinstance(line.get(key), list) for key in _SECOND_CASE_KEYS)
-        is_case = any(key in line for key in _SECOND_CASE_KEYS) and not _KEYS_ABSENT_FROM_ROWS.isdisjoint(line)
-        if has_messages or is_case:
+        if has_messages or is_case(line):
             found = max(found, generation_of_cases([line]))
     return found
+
+
+def has_agentv_words(lines: Iterable[JsonValue]) -> bool:
+    """Return True if a line has a key with which AgentV 2 and our own files name the question or the answer."""
+    return any(key in line for line in _objects(list(lines)) for key in _SECOND_CASE_KEYS)
 
 
 def _cases_in(value: JsonObject) -> Iterator[JsonObject]:

@@ -41,7 +41,7 @@ _UNCHECKED_TURN: JsonObject = {"name": "no_checks", "type": "length", "min": 0}
 _ORDER_KEYS = ("depends_on", "on_dependency_failure")
 _TEXT_KEYS = ("criteria", "input", "input_files", "expected_output", "turns")
 _DEFAULT_PASS_SCORE = 0.8
-_COMPOSED_KEYS = ("execution", "evaluators", "metadata", "turns")
+_COMPOSED_KEYS = ("execution", "evaluators", "metadata", "turns", "input", "input_messages", "expected_output")
 """Our keys that are made from several keys of AgentV."""
 
 _SUITE_KEYS = (
@@ -402,10 +402,10 @@ class FileTranslator:
         elif key == "reference_answer":
             self.report.drop(sourced, key, _REFERENCE_ANSWER)
         elif key == "expected_messages":
-            translated[key] = sourced._replace(value=self._message_list(self._rewriter.items(sourced), sourced))
+            translated["expected"] = sourced._replace(value=self._message_list(self._rewriter.items(sourced), sourced))
         elif CaseModel.names().of(key) is not None and key not in (*_COMPOSED_KEYS, "vars"):
             translated[key] = sourced
-        elif key not in (*_CASE_KEYS, "evaluators", "metadata"):
+        elif key not in (*_CASE_KEYS, "input_messages", "evaluators", "metadata"):
             self.report.unknown(sourced, key, [*_CASE_KEYS, *CaseModel.names().canonical])
 
     def _conversation(self, given: Entries, translated: Entries) -> None:
@@ -500,15 +500,13 @@ class FileTranslator:
             own = self._messages(question, "user", files)
         if question is None and "turns" in translated and self.defaults.messages and not skips_defaults:
             before = [self._filled(each, given) for each in self.defaults.messages]
-            translated["input_messages"] = translated["turns"]._replace(
-                value=self._message_list(before, translated["turns"])
-            )
+            translated["input"] = translated["turns"]._replace(value=self._message_list(before, translated["turns"]))
         if question is not None:
             first = [] if skips_defaults or not own else [self._filled(each, given) for each in self.defaults.messages]
-            translated["input_messages"] = question._replace(value=self._message_list([*first, *own], question))
+            translated["input"] = question._replace(value=self._message_list([*first, *own], question))
         if expected is not None:
             listed = self._messages(expected, "assistant")
-            translated["expected_messages"] = expected._replace(value=self._message_list(listed, expected))
+            translated["expected"] = expected._replace(value=self._message_list(listed, expected))
 
     def _messages(self, sourced: Sourced | None, role: str, files: Sourced | None = None) -> Sequence[Sourced]:
         """Return messages, which may be written as a string, an object, one message, or a list."""

@@ -74,7 +74,7 @@ def _translate_target(
     translation: Translation, at: JsonPath, providers: Registry[ProviderSpec], env: Mapping[str, str]
 ) -> None:
     entries = translation.entries(at)
-    translation.rename(at, "grader_target", "judge_target")
+    translation.rename(at, "grader_target", "judge")
     translation.ignore(at, "$schema")
     if "use_target" in entries:
         for key in tuple(entries.keys() - {"name", "use_target"}):

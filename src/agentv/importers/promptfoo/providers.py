@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from agentv.importers.located import Located
 from agentv.importers.promptfoo.code import PromptfooCode, relative_path
 from agentv.importers.promptfoo.templates import with_environment
+from agentv.loading.targets.openai_services import OPENAI_SERVICES
 from agentv.templating.secrets import has_secret_prefix, looks_secret, secrets_in_urls
 from agentv.types.json_value import JsonObject, JsonValue
 
@@ -177,25 +178,6 @@ _PROVIDER_KEYS = {
     "env": "set these variables in the environment or in .env",
     "inputs": "use `vars` of the cases",
 }
-_OPENAI_SERVICES = {
-    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    "togetherai": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-    "together": ("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-    "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
-    "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-    "xai": ("https://api.x.ai/v1", "XAI_API_KEY"),
-    "perplexity": ("https://api.perplexity.ai", "PERPLEXITY_API_KEY"),
-    "fireworks": ("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
-    "cerebras": ("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
-    "litellm": ("http://localhost:4000", "LITELLM_API_KEY"),
-    "ollama": ("http://localhost:11434/v1", None),
-    "localai": ("http://localhost:8080/v1", None),
-    "vllm": ("http://localhost:8000/v1", None),
-    "llama": ("http://localhost:8080/v1", None),
-}
-"""Services with OpenAI's API: their address and the variable of their key."""
-
 _GIVEN_ANSWERS = "given-answers"
 _MODES = ("chat", "completion", "responses", "messages", "embedding", "embeddings")
 _MAX_NAME_CHARACTERS = 60
@@ -319,7 +301,7 @@ def _target_of_id(
         return mcp_target(config, folder)
     if head == "a2a":
         return a2a_target(rest, config)
-    if head in ("http", "https") or (config.get("url").value is not None and head not in _OPENAI_SERVICES):
+    if head in ("http", "https") or (config.get("url").value is not None and head not in OPENAI_SERVICES):
         return _http(id_ if rest.startswith("//") else "", config, place)
     if head == "exec":
         if any(map(has_secret_prefix, re.split(r"[\s='\"]+", rest))):
@@ -366,8 +348,8 @@ def _model(head: str, mode: str, model: str, config: Located) -> dict[str, JsonV
         target["project"] = config.get("projectId").text() or "${{ GOOGLE_CLOUD_PROJECT }}"
         target["location"] = config.get("region").text() or "us-central1"
         return _with_model_settings(target, config, None)
-    if head in _OPENAI_SERVICES and model:
-        address, key = _OPENAI_SERVICES[head]
+    if head in OPENAI_SERVICES and model:
+        address, key = OPENAI_SERVICES[head]
         return _with_model_settings({"provider": "openai", "base_url": address, "model": model}, config, key)
     return None
 

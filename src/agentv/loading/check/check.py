@@ -10,11 +10,12 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from agentv.loading.check.equal_prompts import EqualPrompts
 from agentv.loading.check.slow_judges import slow_judge_note
 from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath, Key
 from agentv.loading.files.dotenv import load_env
-from agentv.loading.files.kinds import YAML_SUFFIXES, kind_of_file
+from agentv.loading.files.kinds import CASE_KEYS, LINE_SUFFIXES, YAML_SUFFIXES, kind_of_file
 from agentv.loading.files.path_guard import guard_for
 from agentv.loading.files.places import (
     SkippedFile,
@@ -28,13 +29,15 @@ from agentv.loading.files.places import (
 from agentv.loading.files.text import shown
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.models.references import fill, redact_problems
-from agentv.loading.models.settings import read_settings
+from agentv.loading.models.settings import missing_files, read_settings
 from agentv.loading.project import paths_to_read, read_project
-from agentv.loading.suites.evaluators import EvaluatorScope
+from agentv.loading.suites.evaluators import EvaluatorScope, place_naming_file
 from agentv.loading.suites.named_definitions import find_criteria_file, read_named_definitions
 from agentv.loading.suites.settings import setting_path
+from agentv.loading.suites.short_evaluators import is_rows_file
 from agentv.loading.suites.suites import ParsedSuite, merged_problems, read_suite
 from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
+from agentv.loading.targets.openai_services import service_advice
 from agentv.loading.targets.targets import ParsedTargets, check_target, open_targets, read_targets
 from agentv.registry import Specs, names_model
 from agentv.scoring.gates.gates import parse_gate
@@ -94,9 +97,9 @@ class CheckResult(Struct, frozen=True):
 
     files: tuple[Path, ...]
     problems: tuple[Problem, ...]
-    dialects: tuple[str, ...] = ()
-    """A sentence for each eval file written for AgentV, the TypeScript program: the version that it is for, and the
-    number of keys that have no meaning here.
+    notes: tuple[str, ...] = ()
+    """Sentences that are no problem: the AgentV version that a file is written for, with the number of its keys without
+    meaning here; cases whose evaluators replace those of their file.
     """
 
 
@@ -117,10 +120,10 @@ def check_paths(
     paths = paths_to_read(paths, cwd=cwd)
     files = find_eval_files(paths, cwd=cwd)
     surroundings = Surroundings(cwd, env, specs, allow_paths=tuple(allow_paths), variables=variables or {})
-    dialects: list[str] = []
-    problems = [problem for file in files for problem in _check_file(file, surroundings, dialects)]
+    notes: list[str] = []
+    problems = [problem for file in files for problem in _check_file(file, surroundings, notes)]
     skipped = find_skipped_files(paths, cwd=cwd, found=files)
-    return CheckResult(files, (*in_order(problems), *_skipped_problems(skipped, cwd)), tuple(dialects))
+    return CheckResult(files, (*in_order(problems), *_skipped_problems(skipped, cwd)), tuple(notes))
 
 
 def _skipped_problems(skipped: Sequence[SkippedFile], cwd: Path) -> Iterator[Problem]:
@@ -142,8 +145,17 @@ class Surroundings(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def _check_file(path: Path, surroundings: Surroundings, dialects: list[str]) -> Iterator[Problem]:
-    kind = kind_of_file(path) if path.suffix in YAML_SUFFIXES else "eval"
+def _rows_problem(path: Path) -> Problem:
+    """Return the problem of a file of rows, which is no eval file."""
+    allowed = f"run it with `agentv run {path.name} --evaluator TYPE=VALUE`, or name it in an eval file"
+    return Problem(shown(path), "a file of rows has no evaluators to check", allowed=allowed)
+
+
+def _check_file(path: Path, surroundings: Surroundings, notes: list[str]) -> Iterator[Problem]:
+    if is_rows_file(path) and path.suffix not in LINE_SUFFIXES:
+        yield _rows_problem(path)
+        return
+    kind = kind_of_file(path) if path.suffix in (*YAML_SUFFIXES, ".json") else "eval"
     if kind == "config":
         yield from _check_project_config(path, surroundings)
     elif kind == "targets":
@@ -158,7 +170,7 @@ def _check_file(path: Path, surroundings: Surroundings, dialects: list[str]) -> 
         project, _ = read_project(path.parent, find_repository_root(path))
         yield from _check_run_config(path, surroundings, _unknown_name_severity(project.plugins))
     else:
-        yield from _check_suite(path, surroundings, dialects)
+        yield from _check_suite(path, surroundings, notes)
 
 
 def _unknown_name_severity(plugins: Sequence[str]) -> Severity:
@@ -198,7 +210,7 @@ def _check_run_config(path: Path, surroundings: Surroundings, unknown_type: Seve
         yield from _check_judges(reader, parsed.evaluators, known)
 
 
-def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) -> Iterator[Problem]:
+def _check_suite(path: Path, surroundings: Surroundings, notes: list[str]) -> Iterator[Problem]:
     specs = surroundings.specs
     parsed = read_suite(
         path, specs, plugins_imported=False, allow_paths=surroundings.allow_paths, variables=surroundings.variables
@@ -206,9 +218,13 @@ def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) ->
     yield from parsed.own_problems
     row_problems = [*parsed.row_problems]
     if parsed.suite is not None:
-        yield from _check_cases(parsed.suite, row_problems)
+        equal_prompts = EqualPrompts()
+        yield from _check_cases(parsed.suite, row_problems, equal_prompts)
+        yield from equal_prompts.problems(parsed)
     if parsed.dialect:
-        dialects.append(f"{shown(path)}: {parsed.dialect}")
+        notes.append(f"{shown(path)}: {parsed.dialect}")
+    elif (replaced := _replaced_evaluators(parsed)) is not None:
+        notes.append(f"{shown(path)}:{replaced}")
     yield from merged_problems(row_problems)
     try:
         values = load_env(path.resolve().parent, surroundings.env)
@@ -229,8 +245,29 @@ def _check_suite(path: Path, surroundings: Surroundings, dialects: list[str]) ->
         yield from check_gate_names(parsed, None)
 
 
-def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Problem]:
-    """Add a stream's problems to `row_problems`.
+def _replaced_evaluators(parsed: ParsedSuite) -> str | None:
+    """Return a note if listed cases have evaluators of their own, which replace those of the file; else None."""
+    reader, suite = parsed.reader, parsed.suite
+    if reader is None or suite is None or reader.document.at(setting_path(reader, "evaluators")) is None:
+        return None
+    listed = {key: cases for key in CASE_KEYS if isinstance(cases := reader.document.at((key,)), list)}
+    places: list[JsonPath] = [
+        (key, index, *at)
+        for key, cases in listed.items()
+        for index in range(len(cases))
+        for at in (("evaluators",), ("execution", "evaluators"))
+        if reader.document.at((key, index, *at)) is not None
+    ]
+    if not places:
+        return None
+    subject = "1 case has" if len(places) == 1 else f"{len(places):,} cases have"
+    line = reader.document.mark(places[0], on_key=True).line
+    verb = "replace those of the file; `add_evaluators` adds to them"
+    return f"{line}: {subject} evaluators of {'its' if len(places) == 1 else 'their'} own, which {verb}"
+
+
+def _check_cases(suite: EvalSuite, row_problems: list[Problem], equal_prompts: EqualPrompts) -> Iterator[Problem]:
+    """Add a stream's problems to `row_problems`, and all cases to `equal_prompts`.
 
     Yield a warning if cases have `{{ names }}` left as text, and for cases and prompts that are skipped or cases that
     are checked only in part.
@@ -246,6 +283,7 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem]) -> Iterator[Prob
                 row_problems += case.problems if suite.cases.count is None else ()
                 continue
             unchecked.add(case)
+            equal_prompts.add(case)
             if suite.cases.count is not None:
                 judged.append(case)
             if case.skip is None and not is_filled and (name := _first_variable(case)):
@@ -375,7 +413,7 @@ class KnownNames(Struct, frozen=True):
             reader.error(at, message, allowed=allowed, suggestion=nearest(name, self.names))
 
 
-_JUDGE_KEYS = frozenset({"judge", "judges", "judge_target", "llm", "target"})
+_JUDGE_KEYS = frozenset({"judge", "judges", "judge_target", "llm", "llm_config", "target"})
 """The keys of evaluators that name judges."""
 
 
@@ -423,7 +461,7 @@ def _check_inline_judge(reader: Reader, provider: object, specs: Specs) -> None:
         reader.error(("judge",), "the key 'provider' is missing")
     elif provider not in specs.providers:
         known = sorted(spec.name for spec in specs.providers)
-        allowed = f"known: {', '.join(known)}"
+        allowed = service_advice(provider) or f"known: {', '.join(known)}"
         message = f"unknown provider {provider!r}"
         reader.error(("judge", "provider"), message, allowed=allowed, suggestion=nearest(provider, known))
 
@@ -502,6 +540,10 @@ def _fill_and_check(reader: Reader, target: TargetConfig, env: Mapping[str, str]
         filled = fill(reader, at=at, value=raw, env=env, target=target.name, unset_severity="warning")
         if isinstance(filled.value, dict):
             before = len(reader.problems)
-            check_target(reader, at, filled.value, specs.providers, single_references=filled.single_references)
+            checked = check_target(
+                reader, at, filled.value, specs.providers, single_references=filled.single_references
+            )
+            for path in missing_files(checked.settings, target.base_dir):
+                reader.error((*at, *place_naming_file(path, raw)), f"there is no file {path}")
             redact_problems(reader, before, filled)
     yield from reader.problems

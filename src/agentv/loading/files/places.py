@@ -200,6 +200,8 @@ _CASE_FIELD = re.compile(
     r"(?:^|[\s{,-])['\"]?(?:input_messages|inputMessages|expected_outcome|expectedOutcome|expected_output)['\"]?\s*:"
 )
 """A key that only cases have."""
+_SHORT_CASE_FIELDS = tuple(re.compile(rf"(?:^|[\s{{,-])['\"]?{key}['\"]?\s*:") for key in ("input", "expected"))
+"""Keys that only cases have together."""
 _COMMENT = re.compile(r"(?:^|\s)#.*$", re.MULTILINE)
 _WORD = re.compile(r"[^\s'\",{}]+")
 _DATA_SUFFIX = re.compile(r"\.(?:jsonl?|ya?ml)")
@@ -276,7 +278,8 @@ def _skipped_yaml(path: Path) -> SkippedFile | None:
     if outline.error is not None:
         return SkippedFile(path, f"it is not valid YAML: {outline.error}", is_cases_file=True)
     kind = kind_of_outline(path.name, outline)
-    if kind != "targets" and _CASE_FIELD.search(text):
+    has_case_fields = _CASE_FIELD.search(text) or all(field.search(text) for field in _SHORT_CASE_FIELDS)
+    if kind != "targets" and has_case_fields:
         return SkippedFile(path, "it has cases, but no 'evalcases'", is_cases_file=True)
     return None
 

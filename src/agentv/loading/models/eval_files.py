@@ -21,7 +21,6 @@ from agentv.types.cases import (
 )
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonValue, camel_case, snake_case
-from agentv.types.messages import Message
 from agentv.types.problems import Problem
 from agentv.types.structs import struct_fields
 from agentv.types.workspaces import Keep, WorkspaceRepo, workspace_from_json
@@ -35,6 +34,44 @@ def _advice_on_keys(tool: str, keys: Mapping[str, str]) -> dict[str, str]:
             advice[spelling] = f"`{key}` is {tool}'s; {ours}"
     return advice
 
+
+def _advice_on_words(words: Mapping[str, str]) -> dict[str, str]:
+    """Return the advice for each of several words, separated by spaces, that people write for a key of ours."""
+    listed = ((word, ours) for several, ours in words.items() for word in several.split())
+    return {spelling: ours for word, ours in listed for spelling in (word, camel_case(word))}
+
+
+_SUITE_WORDS = _advice_on_words(
+    {
+        "name title": "`dataset` names the file in reports, and `agentv run --name` names a run",
+        "threshold pass_threshold min_score": (
+            'write `pass_score: 0.8` for each case, or `gates: ["pass_rate >= 80%"]` for the run'
+        ),
+        "questions inputs examples items data": "here it is `evalcases`, a list of cases or {file: data.csv}",
+        "model models provider": "a model is a target: `target: openai:gpt-4o-mini`",
+        "concurrency max_concurrency max_workers parallel": "here it is `workers`",
+        "repeat repeats repetitions iterations runs": "here it is `trials`",
+        "timeout timeout_ms": "here it is `timeout_seconds`",
+        "budget max_cost max_budget": "here it is `budget_usd`",
+        "judge_target judge_model llm": "here it is `judge`",
+        "variables": "here it is `vars`",
+        "system_prompt prompt": "here it is `prompts: [{system: …}]`",
+        "scorers checks": "here it is `evaluators`",
+    }
+)
+_CASE_WORDS = _advice_on_words(
+    {
+        "question prompt query message messages": "here it is `input`",
+        "answer reference ideal ground_truth expected_answer correct_answer": "here it is `expected`",
+        "name case_id test_id title": "here it is `id`",
+        "threshold min_score": "here it is `execution: {pass_score: 0.8}`",
+        "metrics scorers scorer checks": "here it is `evaluators`",
+        "judge": "it is for a file, a target or an evaluator, not for a case",
+        "variables": "here it is `vars`",
+        "repeat repeats": "here it is `execution: {trials: 3}`",
+        "timeout": "here it is `execution: {timeout_seconds: 60}`",
+    }
+)
 
 FOREIGN_SUITE_KEYS: Mapping[str, str] = {
     **_advice_on_keys(
@@ -86,7 +123,8 @@ FOREIGN_CASE_KEYS: Mapping[str, str] = {
     **_advice_on_keys(
         "inspect",
         {
-            "choices": "here they are part of the question in `input_messages`",
+            "target": "here it is `expected`; the target of a case is `execution: {targets: [NAME]}`",
+            "choices": "here they are part of the question in `input`",
             "sandbox": "here it is `execution.workspace`",
             "files": "here they are content parts `{type: file, value: PATH}` of a message",
             "setup": "here it is `execution.workspace.setup`",
@@ -103,7 +141,7 @@ FOREIGN_CASE_KEYS: Mapping[str, str] = {
     ),
     **_advice_on_keys(
         "pydantic-evals",
-        {"inputs": "here it is `input_messages`", "expected_result": "here it is `expected_messages`"},
+        {"inputs": "here it is `input`", "expected_result": "here it is `expected`"},
     ),
 }
 """The advice on keys of other tools' cases."""
@@ -160,6 +198,7 @@ Prompts: TypeAlias = Annotated[object, DefinedAs("Prompts")]
 Cases: TypeAlias = Annotated[object, DefinedAs("Cases")]
 CaseTemplate: TypeAlias = Annotated[object, DefinedAs("CaseTemplate")]
 Content: TypeAlias = Annotated[object, DefinedAs("Content")]
+Messages: TypeAlias = Annotated[object, DefinedAs("Messages")]
 Evaluators: TypeAlias = Annotated[object, DefinedAs("Evaluators")]
 Criteria: TypeAlias = Annotated[object, DefinedAs("Criteria")]
 Json: TypeAlias = object
@@ -260,7 +299,7 @@ class SuiteModel(SingleFormModel, frozen=True, kw_only=True):
     """The top level of an eval file."""
 
     ALIASES: ClassVar = {"cases": "evalcases"}
-    ELSEWHERE: ClassVar = FOREIGN_SUITE_KEYS
+    ELSEWHERE: ClassVar = {**_SUITE_WORDS, **FOREIGN_SUITE_KEYS}
 
     schema_name: Annotated[Literal["agentv-eval-v2"] | None, Meta(extra={"file_key": "$schema"})] = None
     description: str | None = None
@@ -366,8 +405,14 @@ class TurnModel(FileModel, frozen=True, kw_only=True):
 class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     """One eval case."""
 
-    ALIASES: ClassVar = {"outcome": "expected_outcome"}
+    ALIASES: ClassVar = {
+        "outcome": "expected_outcome",
+        "input_messages": "input",
+        "expected_messages": "expected",
+        "expected_output": "expected",
+    }
     ELSEWHERE: ClassVar = {
+        **_CASE_WORDS,
         **FOREIGN_CASE_KEYS,
         **{
             name: f"{name!r} belongs under `execution:`"
@@ -387,17 +432,18 @@ class CaseModel(SingleFormModel, frozen=True, kw_only=True):
     }
 
     id: Name
+    input: Messages = None
+    expected: Messages = None
     expected_outcome: Name = ""
-    conversation_id: str | None = None
+    turns: Annotated[list[TurnModel], Meta(min_length=1)] = field(default_factory=list)
     tags: list[Name] = field(default_factory=list)
     metadata: JsonFields = field(default_factory=dict)
     vars: Variables = field(default_factory=dict)
-    input_messages: Annotated[list[Message], Meta(min_length=1)] = field(default_factory=list)
-    turns: Annotated[list[TurnModel], Meta(min_length=1)] = field(default_factory=list)
-    expected_messages: list[Message] = field(default_factory=list)
+    conversation_id: str | None = None
     rubrics: RubricItems = field(default_factory=list)
     criteria: Criteria = None
     evaluators: Evaluators = None
+    add_evaluators: Evaluators = None
     execution: CaseExecutionModel | None = None
     skip: Name | None = None
     incomplete: Name | None = None

@@ -314,7 +314,7 @@ class Reader:
         wording = problem_text(error, value)
         first_word = wording.message.split(maxsplit=1)[0].strip("`'\":")
         if error["type"] == "value_error":
-            path = (*path, *_path_to((first_word,), value, notes))
+            path = (*path, *_path_to((first_word, *notes.written.get(first_word, ())), value, notes))
         self._record((*at, *path), wording)
 
     def _record(self, at: JsonPath, wording: ProblemText) -> None:

@@ -65,6 +65,7 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
     """The common keys of all targets; the provider's own settings are in the same object."""
 
     ALIASES: ClassVar = {
+        "judge_target": "judge",
         "initial_delay_ms": "retry_initial_delay_ms",
         "max_delay_ms": "retry_max_delay_ms",
         "backoff_factor": "retry_backoff_factor",
@@ -72,9 +73,19 @@ class TargetModel(FileModel, frozen=True, kw_only=True):
         "status_codes": "retry_status_codes",
     }
 
+    ELSEWHERE: ClassVar = {
+        "id": "here it is `name`",
+        "label": "here it is `name`",
+        "type": "here it is `provider`",
+        "concurrency": "here it is `workers`",
+        "max_concurrency": "here it is `workers`",
+        "timeout": "here it is `timeout_seconds`",
+        "grader": "here it is `judge`",
+    }
+
     name: Name
     provider: Name
-    judge_target: Name | None = None
+    judge: Name | None = None
     fallback_targets: list[Name] = field(default_factory=list)
     unsigned: Unsigned = "error"
     workers: Workers | None = None

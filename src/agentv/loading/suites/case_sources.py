@@ -95,12 +95,17 @@ class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     content: str
 
 
+_PlainMessages: TypeAlias = Annotated[list[_PlainMessage], msgspec.Meta(min_length=1)]
+
+
 class _PlainCase(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """The keys that `read_plain`, the fast path, supports; a test compares them with CaseModel."""
 
     id: _Name
     expected_outcome: _Name
-    input_messages: Annotated[list[_PlainMessage], msgspec.Meta(min_length=1)]
+    input: _PlainMessages | UnsetType = UNSET
+    input_messages: _PlainMessages | UnsetType = UNSET
+    expected: list[_PlainMessage] | UnsetType = UNSET
     expected_messages: list[_PlainMessage] | UnsetType = UNSET
     conversation_id: str | UnsetType = UNSET
     tags: list[_Name] | UnsetType = UNSET
@@ -117,6 +122,10 @@ def read_plain(line: bytes, location: Location) -> EvalCase | None:
         found = _decode_case(line)
     except (msgspec.DecodeError, UnicodeError):
         return None
+    question, expected = found.input or found.input_messages, found.expected or found.expected_messages or []
+    is_given_once = UNSET in (found.input, found.input_messages) and UNSET in (found.expected, found.expected_messages)
+    if not question or not is_given_once:
+        return None
     # A duplicate key is detected by the number of quotes. After escaped backslashes, the count cannot tell which quotes
     # belong to a string.
     if b"\\\\" in line or line.count(b'"') - line.count(b'\\"') != 2 * _count_strings(found):
@@ -124,9 +133,9 @@ def read_plain(line: bytes, location: Location) -> EvalCase | None:
     return replace(
         _BLANK_CASE,
         id=found.id,
-        input_messages=_messages(found.input_messages),
+        input_messages=_messages(question),
         expected_outcome=found.expected_outcome,
-        expected_messages=_messages(found.expected_messages) if found.expected_messages else (),
+        expected_messages=_messages(expected),
         conversation_id=None if found.conversation_id is UNSET else found.conversation_id,
         tags=tuple(found.tags or ()),
         metadata={} if found.metadata is UNSET else found.metadata,
@@ -140,9 +149,10 @@ def _messages(read: list[_PlainMessage]) -> tuple[Message, ...]:
 
 def _count_strings(case: _PlainCase) -> int:
     """Return the number of strings on a line with this case, keys included."""
-    count = 5 + 4 * len(case.input_messages)
-    if case.expected_messages is not UNSET:
-        count += 1 + 4 * len(case.expected_messages)
+    count = 4
+    for listed in (case.input, case.input_messages, case.expected, case.expected_messages):
+        if listed is not UNSET:
+            count += 1 + 4 * len(listed)
     if case.conversation_id is not UNSET:
         count += 2
     if case.tags is not UNSET:

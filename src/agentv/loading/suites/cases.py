@@ -18,13 +18,18 @@ from agentv.loading.models.eval_files import (
     read_grader,
 )
 from agentv.loading.models.reader import Reader, in_order
-from agentv.loading.suites.contents import read_content, read_content_of, with_content
+from agentv.loading.suites.contents import is_message, read_case_messages, read_content_of
 from agentv.loading.suites.criteria import read_criteria
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, listed_evaluators, read_evaluators
 from agentv.loading.suites.prompts import SuitePrompt, make_fill
 from agentv.loading.suites.variables import SuiteVariables, Template
 from agentv.loading.translation.importers import SuiteImport
-from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, evaluators_of_turn
+from agentv.scoring.results.applicable import (
+    all_evaluators,
+    applicable_evaluators,
+    evaluators_of_suite,
+    evaluators_of_turn,
+)
 from agentv.templating.case_variables import Fault
 from agentv.types.cases import (
     ITEM_PREFIX,
@@ -40,7 +45,7 @@ from agentv.types.cases import (
 )
 from agentv.types.errors import nearest
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages import Content, Message
+from agentv.types.messages import Message, Role
 from agentv.types.problems import Problem, Severity
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.workspaces import local_repository, unfetched_submodules, written_path
@@ -146,11 +151,26 @@ class ReadRow(NamedTuple):
     warnings: tuple[Problem, ...] = ()
 
 
+_CASE_ONLY_KEYS = frozenset({"evaluators", "add_evaluators", "execution", "rubrics", "outcome"})
+"""Keys of cases that plain rows of `input` and `expected` do not have."""
+
+
 def is_case(values: JsonValue) -> bool:
-    """Return True for a row that is already a case: it has input messages, or turns that all have an `input`."""
-    if CaseModel.names().spelling_in(values, "input_messages") is not None:
+    """Return True for a row that is already a case.
+
+    It has `input_messages`, an `input` beside a key that only cases have, messages as `input` and no key that cases do
+    not have, or turns that all have an `input`.
+    """
+    if not isinstance(values, Mapping):
+        return False
+    if "input_messages" in values or "inputMessages" in values:
         return True
-    turns = values.get("turns") if isinstance(values, Mapping) else None
+    question = values.get("input")
+    if question is not None and not _CASE_ONLY_KEYS.isdisjoint(values):
+        return True
+    if isinstance(question, list | tuple) and any(map(is_message, question)):
+        return all(CaseModel.names().of(key) is not None for key in values)  # else an export of an API
+    turns = values.get("turns")
     return isinstance(turns, list | tuple) and all(isinstance(each, Mapping) and "input" in each for each in turns)
 
 
@@ -201,18 +221,18 @@ def _check_outcome_of_invalid(reader: Reader, at: JsonPath, raw: JsonObject, sco
     if parts is None or not parts.needs_outcomes or parts.vary_by_case:
         return
     names = CaseModel.names()
-    if not any(names.spelling_in(raw, key) for key in ("expected_outcome", "expected_messages", *_EVALUATOR_KEYS)):
+    if not any(names.spelling_in(raw, key) for key in ("expected_outcome", "expected", *_EVALUATOR_KEYS)):
         _check_outcome(reader, at, EvalCase("", ()), suite=parts.suite, scope=scope.evaluators)
 
 
 def _check_has_expectation(reader: Reader, at: JsonPath, case: JsonObject) -> None:
     """Record a problem if a case of AgentV has no expectation; AgentV skips such a case."""
-    keys = ("expected_outcome", "outcome", "expected_messages", "evaluators", "evaluator", "rubrics", "turns")
+    keys = ("expected_outcome", "outcome", "expected", "evaluators", "evaluator", "rubrics", "turns")
     if not any(case.get(key) for key in keys):
         reader.error(at, "the case has neither `criteria`, nor `expected_output`, nor `assertions`")
 
 
-_EVALUATOR_KEYS = ("evaluators", "evaluator", "grader", "rubrics", "execution", "criteria")
+_EVALUATOR_KEYS = ("evaluators", "add_evaluators", "evaluator", "grader", "rubrics", "execution", "criteria")
 
 
 def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope) -> EvalCase:
@@ -222,6 +242,7 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
     """
     if scope.parts is None:
         return case
+    case = _with_added(reader, at, case, scope)
     if case.skip is not None:  # it is not sent and not judged, so that its variables and evaluators need not be there
         return replace(case, prompts=tuple(PromptMessages(each.id, ()) for each in _chosen(case, scope.parts)))
     before = _count_errors(reader)
@@ -233,6 +254,27 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
     if scope.parts.needs_outcomes and not case.expected_outcome and _count_errors(reader) == before:
         _check_outcome(reader, at, case, suite=scope.parts.suite, scope=scope.evaluators)
     return case
+
+
+def _with_added(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope) -> EvalCase:
+    """Return a case with its `add_evaluators` after the suite's evaluators."""
+    place = (*at, "add_evaluators")
+    raw = reader.document.at(at)
+    if scope.parts is None or not isinstance(raw, Mapping) or reader.document.at(place) is None:
+        return case
+    if case.evaluators or case.evaluator or case.grader:
+        message = "`add_evaluators` adds to the evaluators of the file, and this case has a list of its own"
+        reader.error(place, message, allowed="put all evaluators into one of them", on_key=True)
+        return case
+    added = read_evaluators(reader, place, scope.evaluators) or ()
+    if scope.parts.evaluators is not None:
+        case = _with_filled_evaluators(reader, at, case, scope.parts.evaluators, scope)
+    inherited = case.evaluators or evaluators_of_suite(scope.parts.suite)
+    names = {each.name for each in inherited if isinstance(each, EvaluatorConfig)}
+    for index, each in enumerate(added):
+        if each.name in names:
+            reader.error((*place, index), f"the file has an evaluator named {each.name!r}", allowed="use another name")
+    return replace(case, evaluators=(*inherited, *added))
 
 
 def _count_errors(reader: Reader) -> int:
@@ -250,10 +292,19 @@ def _with_parts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts,
         case = replace(case, criteria=(*(each for each in read if each.name not in own), *case.criteria))
         _move_problems(reader, at, part_reader)
     if parts.evaluators is not None and not case.evaluators and not (case.evaluator or case.grader):
-        part_reader, _ = parts.evaluators.filled(values, severity)
-        case = replace(case, evaluators=read_evaluators(part_reader, parts.evaluators.at, scope.evaluators))
-        _move_problems(reader, at, part_reader)
+        return _with_filled_evaluators(reader, at, case, parts.evaluators, scope)
     return case
+
+
+def _with_filled_evaluators(
+    reader: Reader, at: JsonPath, case: EvalCase, template: Template, scope: CaseScope
+) -> EvalCase:
+    """Return a case with the suite's evaluators, filled with its variables."""
+    severity: Severity = scope.variables.undefined_severity if scope.variables else "error"
+    part_reader, _ = template.filled(scope.evaluators.variables or {}, severity)
+    evaluators = read_evaluators(part_reader, template.at, scope.evaluators)
+    _move_problems(reader, at, part_reader)
+    return replace(case, evaluators=evaluators)
 
 
 def _with_prompts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts, scope: CaseScope) -> EvalCase:
@@ -297,9 +348,7 @@ def in_row(problem: Problem, path: str, line: int) -> Problem:
     return replace(problem, path=path, line=line, column=1, message=message)
 
 
-_ADVICE_WITHOUT_REFERENCE = (
-    "write it, or give a reference answer (`expected_messages`, a column `expected`) or other evaluators"
-)
+_ADVICE_WITHOUT_REFERENCE = "write it, or give a reference answer (`expected`) or other evaluators"
 
 
 def _check_outcome(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite, scope: EvaluatorScope) -> None:
@@ -341,13 +390,13 @@ def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalC
         return None
     parts = scope.parts
     needs_messages = (parts is None or parts.needs_messages) and "turns" not in raw and "skip" not in raw
-    if needs_messages and CaseModel.names().spelling_in(raw, "input_messages") is None:
-        reader.error(at, "the key 'input_messages' is missing")
+    if needs_messages and _given(raw, "input") is None:
+        reader.error(at, "the key 'input' is missing")
     criteria = read_criteria(reader, (*at, "criteria"), scope.evaluators.criteria)
-    inputs = _contents(reader, at=at, case=raw, name="input_messages", files=scope.files)
-    expected = _contents(reader, at=at, case=raw, name="expected_messages", files=scope.files)
+    inputs = _messages(reader, at, "input", scope.files)
+    expected = _messages(reader, at, "expected", scope.files)
     evaluators = _evaluators(reader, at, scope.evaluators, criteria)
-    if model is None or (needs_messages and not model.input_messages):
+    if model is None or (needs_messages and not inputs):
         return None
     check_single_form(reader, at, model, scope.evaluators)
     execution = model.execution
@@ -360,9 +409,9 @@ def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalC
     check_workspace(reader, (*at, "execution", "workspace"), workspace, scope.files)
     return EvalCase(
         id=model.id,
-        input_messages=_messages(model.input_messages, inputs),
+        input_messages=inputs,
         expected_outcome=model.expected_outcome,
-        expected_messages=_messages(model.expected_messages, expected),
+        expected_messages=expected,
         conversation_id=model.conversation_id,
         tags=tuple(model.tags),
         metadata=model.metadata,  # type: ignore[arg-type] # parsed JSON
@@ -431,17 +480,21 @@ def _evaluators(
     return top_level if under_execution is None else under_execution
 
 
-def _contents(reader: Reader, at: JsonPath, case: JsonObject, name: str, files: FileFinder) -> list[Content | None]:
-    """Return the contents of messages; they are checked even if the case has other problems."""
+_MESSAGE_ROLES: Mapping[str, Role] = {"input": "user", "expected": "assistant"}
+
+
+def _messages(reader: Reader, at: JsonPath, name: str, files: FileFinder) -> tuple[Message, ...]:
+    """Return the messages under a key of a case; they are checked even if the case has other problems."""
+    raw = reader.document.at(at)
+    spellings = [key for key in raw if CaseModel.names().of(key) == name] if isinstance(raw, Mapping) else []
+    for other in spellings[1:]:
+        reader.error((*at, other), f"{spellings[0]!r} and {other!r} mean the same", allowed="keep one", on_key=True)
+    return read_case_messages(reader, (*at, spellings[0]), _MESSAGE_ROLES[name], files) if spellings else ()
+
+
+def _given(case: JsonObject, name: str) -> JsonValue:
     key = CaseModel.names().spelling_in(case, name)
-    messages = None if key is None else case[key]
-    if key is None or not isinstance(messages, list | tuple):
-        return []
-    return [read_content(reader, (*at, key, index), message, files) for index, message in enumerate(messages)]
-
-
-def _messages(read: list[Message], contents: list[Content | None]) -> tuple[Message, ...]:
-    return tuple(map(with_content, read, contents))
+    return None if key is None else case[key]
 
 
 def read_rubrics(reader: Reader, at: JsonPath, listed: Sequence[str | RubricItem]) -> tuple[RubricItem, ...]:

@@ -1,7 +1,7 @@
 """Reading of the content of a message: texts, and files that are attached."""
 
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard, cast
 
 from msgspec.structs import replace
 
@@ -15,15 +15,67 @@ from agentv.messages.shapes.fields import read_part
 from agentv.messages.shapes.objects import plain_json
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonValue
-from agentv.types.messages import Content, FilePart, Message, Part, TextPart
+from agentv.types.messages import Content, FilePart, Message, Part, Role, TextPart
+from agentv.types.messages_json import compact_json
 
 
-def with_content(message: Message, content: Content | None) -> Message:
-    """Return a message of a file with its content, which is read separately, as it may name files."""
+def read_case_messages(reader: Reader, at: JsonPath, role: Role, files: FileFinder) -> tuple[Message, ...]:
+    """Return the messages of a case at a path; problems are recorded.
+
+    They may be written as a list of messages, as one message, or as the content of one message with this role. A value
+    of null, and an empty text or list as a reference answer, are no message.
+    """
+    raw = reader.document.at(at)
+    if raw is None or (role == "assistant" and raw in ("", [], ())):
+        return ()
+    if at in reader.from_single_variables and isinstance(raw, bool | int | float):
+        raw = compact_json(raw)
+    if is_message(raw):
+        read = [read_message(reader, at, files)]
+    elif _may_be_messages(raw):
+        read = [read_message(reader, (*at, index), files) for index in range(len(raw))]
+    elif raw and (isinstance(raw, str | Mapping) or _are_parts(raw)):
+        content = read_content_of(reader, at, raw, files)
+        read = [None if content is None else Message(role, content)]
+    else:
+        read = []
+        _report_no_messages(reader, at, raw)
+    return tuple(message for message in read if message is not None)
+
+
+def is_message(raw: JsonValue) -> bool:
+    """Return True for an object that is written as a message, not as content."""
+    return isinstance(raw, Mapping) and "role" in raw
+
+
+def _may_be_messages(raw: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
+    """Return True for a list with an object that is not a part of a content."""
+    return isinstance(raw, list | tuple) and any(isinstance(each, Mapping) and "type" not in each for each in raw)
+
+
+def _are_parts(raw: JsonValue) -> bool:
+    return isinstance(raw, list | tuple) and any(isinstance(each, Mapping) for each in raw)
+
+
+def _report_no_messages(reader: Reader, at: JsonPath, raw: JsonValue) -> None:
+    if raw in ("", [], (), {}):
+        reader.error(at, "must not be empty")
+        return
+    is_scalar = isinstance(raw, bool | int | float)
+    allowed = "put it in quotes" if is_scalar else "a message is {role: user, content: …}"
+    reader.error(at, f"must be a text or messages, but is {kind_of(raw)}", allowed=allowed)
+
+
+def read_message(reader: Reader, at: JsonPath, files: FileFinder) -> Message | None:
+    """Return the message at a path, with its content read; None if it is invalid. Problems are recorded."""
+    message = reader.read(Message, at)
+    content = _read_content(reader, at, reader.document.at(at), files)
+    if message is None:
+        return None
     return message if message.content is content else replace(message, content=content)
 
 
-def read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFinder) -> Content | None:
+def _read_content(reader: Reader, at: JsonPath, message: JsonValue, files: FileFinder) -> Content | None:
     """Return the content of the message at `at`, with its files read; None if it has none.
 
     Problems are recorded.

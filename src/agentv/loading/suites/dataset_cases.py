@@ -188,13 +188,12 @@ class _RoleValues:
 
     def report_no_question(self) -> None:
         """Record the problem that no column gives the question."""
-        roles = ("input", "question", "prompt", "input_messages")
+        roles = ("input", "question", "prompt")
         near = next(filter(None, (nearest(name, roles) for name in islice(self.row, _COLUMNS_SHOWN))), None)
         self.reader.error(
             self.at,
-            "the row has no question: no column `input`, `question` or `prompt`, and no `input_messages`",
-            allowed=f"columns: {_listed(self.row)}; "
-            "name one in `columns: {input: …}`, or write `case: {input_messages: …}`",
+            "the row has no question: no column `input`, `question` or `prompt`",
+            allowed=f"columns: {_listed(self.row)}; name one in `columns: {{input: …}}`, or write `case: {{input: …}}`",
             suggestion=near,
         )
 
@@ -290,14 +289,14 @@ def _add_roles(filled: dict[str, JsonValue], roles: _RoleValues) -> None:
     present = {name for key in filled if (name := names.of(key)) is not None}
     if "id" not in present:
         filled["id"] = roles.id
-    if present.isdisjoint(("input_messages", "turns", "skip")):
+    if present.isdisjoint(("input", "turns", "skip")):
         messages = roles.messages
         if messages:
-            filled["input_messages"] = messages_to_json(messages)
+            filled["input"] = messages_to_json(messages)
         elif not roles.reader.problems and (roles.rules.scope.parts is None or roles.rules.scope.parts.needs_messages):
             roles.report_no_question()
-    if "expected_messages" not in present and (reference := roles.reference) is not None:
-        filled["expected_messages"] = [{"role": "assistant", "content": cast(JsonValue, reference.content)}]
+    if "expected" not in present and (reference := roles.reference) is not None:
+        filled["expected"] = [{"role": "assistant", "content": cast(JsonValue, reference.content)}]
     if "conversation_id" not in present and roles.session_id is not None:
         filled["conversation_id"] = roles.session_id
     if "expected_outcome" not in present and roles.outcome:

@@ -1,5 +1,6 @@
 """Reading of evaluator entries as EvaluatorConfig: common keys, settings of the type, members of composites."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -11,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.loading.files.documents import JsonPath
+from agentv.loading.files.kinds import start_of
 from agentv.loading.files.path_guard import PathGuard
 from agentv.loading.models.core_schema import reader_of
 from agentv.loading.models.eval_files import SINGLE_FORM_KEYS, EvaluatorModel, SingleFormModel
@@ -29,6 +31,7 @@ from agentv.loading.models.settings import (
 from agentv.loading.suites.criteria import NamedCriteria
 from agentv.loading.suites.variables import texts_in
 from agentv.registry import EvaluatorSpec, Registry
+from agentv.scoring.keys.identity import slug
 from agentv.scoring.results.sources import parse_source
 from agentv.templating.case_variables import prompt_faults, used_names
 from agentv.templating.variables import is_built_in
@@ -129,6 +132,8 @@ class EvaluatorScope(Struct, frozen=True):
     """None allows any name."""
     unknown_type: Severity = "error"
     """The severity of an unknown type: "warning" if declared plug-ins, which may define it, were not imported."""
+    plugins: tuple[str, ...] = ()
+    """The plug-ins of the project."""
     lists: SharedLists = field(default_factory=SharedLists)
     variables: JsonObject | None = None
     """The variables of the case whose evaluators are read; None in a file without variables."""
@@ -198,9 +203,13 @@ def read_evaluator(
     common = {key: value for key, value in raw.items() if names.of(key)}
     if default_name is not None:
         common.setdefault("name", default_name)
+    is_nameless = "name" not in common and isinstance(written_type, str)
+    if is_nameless:
+        common["name"] = _proposed_name(raw)
+        reader.error(at, "the key 'name' is missing", allowed=f"for example `name: {common['name']}`")
     model = reader.validate(partial(reader_of(EvaluatorModel), common), common, at)
     settings = _settings(reader, at=at, raw=raw, spec=spec, scope=scope)
-    if model is None:
+    if model is None or is_nameless:
         return None
     check_common_keys(reader, at, model)
     if model.criterion is not None:
@@ -208,6 +217,12 @@ def read_evaluator(
     common_fields = {name: getattr(model, name) for name in EvaluatorConfig.__struct_fields__}
     config = EvaluatorConfig(**{**common_fields, "settings": settings, "base_dir": scope.base_dir})
     return config if spec is None else replace(config, type=spec.name)
+
+
+def _proposed_name(raw: JsonObject) -> str:
+    """Return a name for an evaluator without one: its type, and the text that it looks for."""
+    value = raw.get("value")
+    return slug(f"{raw['type']} {value if isinstance(value, str) else ''}") or str(raw["type"])
 
 
 def check_common_keys(reader: Reader, at: JsonPath, model: EvaluatorModel) -> None:
@@ -257,7 +272,7 @@ def _settings(
         if typed is None:
             return settings
     for path in missing_files(typed, scope.base_dir):
-        reader.error((*at, *_place_naming_file(path, settings)), f"there is no file {path}")
+        reader.error((*at, *place_naming_file(path, settings)), f"there is no file {path}")
     for name in filter(None, criteria_named_by(typed) or ()):
         _check_criterion(reader, (*at, *_place_naming_criterion(name, settings)), name, scope)
     for (name, *rest), message in wrong_settings(typed, scope.base_dir):
@@ -315,7 +330,7 @@ def _check_files(
         # An evaluator may read a file of a folder that a setting names.
         names = (path, str(Path(path).parent))
         texts = [(place, text) for place, text in texts_in(settings) if _resolved(scope.base_dir, text) in names]
-        place, written = texts[0] if texts else (_place_naming_file(path, settings), path)
+        place, written = texts[0] if texts else (place_naming_file(path, settings), path)
         refusal = guard.refusal(Path(path).resolve(), written)
         reader.error((*at, *place), refusal.message, allowed=refusal.allowed)
     return not outside
@@ -329,7 +344,7 @@ def _resolved(base_dir: str, text: str) -> str | None:
         return None
 
 
-def _place_naming_file(path: str, settings: JsonObject) -> JsonPath:
+def place_naming_file(path: str, settings: JsonObject) -> JsonPath:
     """Return the place in the settings of the shortest text with the name of a file; () if there is none."""
     name = Path(path).name
     texts = [(text, at) for at, text in texts_in(settings) if name in text]
@@ -361,11 +376,20 @@ def _report_unknown_type(reader: Reader, at: JsonPath, name: str, scope: Evaluat
     if name in scope.profiles:
         allowed = f"it is an evaluator defined in .agentv/criteria.yaml; use it in a list: `evaluators: [{name}]`"
         near = None
+    elif scope.unknown_type == "warning" and _is_named_in(scope.plugins, name):
+        return  # the plug-in, which is not imported here, most likely defines it
     elif scope.unknown_type == "warning":
         # It is most likely defined by a plug-in, so a list of the built-in types would not help.
         message += ", unless a plug-in of .agentv.yaml provides it"
         allowed = "`agentv plugins --import` lists the known types"
+        near = nearest(name, scope.registry.canonical_names())
     reader.error(at, message, allowed=allowed, suggestion=near, severity=scope.unknown_type)
+
+
+def _is_named_in(plugins: Sequence[str], name: str) -> bool:
+    """Return True if the source of a plug-in of the project has the name of an evaluator type."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    return any(word.search(start_of(Path(plugin))) for plugin in plugins if plugin.endswith(".py"))
 
 
 def check_single_form(reader: Reader, at: JsonPath, model: SingleFormModel, scope: EvaluatorScope) -> None:

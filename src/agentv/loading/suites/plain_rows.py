@@ -6,8 +6,8 @@ from typing import NamedTuple, TypeAlias, cast
 from msgspec.structs import replace
 
 from agentv.loading.datasets.rows import Row
-from agentv.loading.models.eval_files import ROLES, CaseModel
-from agentv.loading.suites.cases import ReadRow, RowRules
+from agentv.loading.models.eval_files import ROLES
+from agentv.loading.suites.cases import ReadRow, RowRules, is_case
 from agentv.scoring.keys.identity import canonical_json, digest_of_texts
 from agentv.types.cases import METADATA_PREFIX, EvalCase, Location
 from agentv.types.messages import Message
@@ -94,8 +94,7 @@ def _kind_of(case: EvalCase) -> _Kind:
 
 def _find_columns(names: Collection[str]) -> _Columns | None:
     """Return the columns of a table; None if its rows need the general reader, or have no question."""
-    spellings = CaseModel.names()
-    is_other = any(name in _OTHER_COLUMNS or spellings.of(name) in ("input_messages", "turns") for name in names)
+    is_other = any(name in _OTHER_COLUMNS for name in names) or is_case(dict.fromkeys(names, ""))
     found: dict[str, str] = {}
     for name, role in ROLES.items():
         if name in names:

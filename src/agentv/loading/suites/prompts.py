@@ -12,7 +12,7 @@ from agentv.loading.files.documents import JsonPath
 from agentv.loading.files.path_guard import FileProblemError
 from agentv.loading.models.eval_files import PromptModel
 from agentv.loading.models.reader import Reader, kind_of
-from agentv.loading.suites.contents import read_content, with_content
+from agentv.loading.suites.contents import read_message
 from agentv.templating.case_variables import Fault, as_text, fill_text
 from agentv.types.cases import PromptMessages
 from agentv.types.json_value import JsonObject
@@ -155,7 +155,6 @@ def _messages(reader: Reader, at: JsonPath, files: FileFinder) -> Iterator[Messa
                 reader.error(place, "must be {case: messages}, which inserts the messages of the case, or a message")
             yield None
             continue
-        model = reader.read(Message, place)
-        content = read_content(reader, place, entry, files)
-        if model is not None:
-            yield with_content(model, content)
+        message = read_message(reader, place, files)
+        if message is not None:
+            yield message

@@ -1,6 +1,7 @@
 """Reading of an eval file as EvalSuite: its top level, the project's settings, and the source of its cases."""
 
 import hashlib
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,9 @@ from agentv.loading.files.kinds import (
     CASE_KEYS,
     FUNCTION_REFERENCE,
     LINE_SUFFIXES,
+    PARQUET_SUFFIX,
     ROW_SUFFIXES,
+    TABLE_DELIMITERS,
     YAML_SUFFIXES,
     is_span_file,
 )
@@ -273,6 +276,10 @@ class CasesReader(Struct):
     def _rules_of(self, path: Path, rules: RowRules) -> RowRules:
         return replace(rules, scope=self._scope_of(path))
 
+    def read_rows(self, rows: "RowFile") -> None:
+        """Add rows that were not named by the eval file as a source of cases."""
+        self._read_rows(rows, RowRules(self.scope))
+
     def _read_rows(self, rows: "RowFile", rules: RowRules) -> None:
         """Add rows as a source of cases, after checking the first 1,000, or all rows of a JSON or YAML file."""
         from agentv.loading.suites.dataset_cases import check_rows  # noqa: PLC0415 - few suites have datasets
@@ -421,19 +428,23 @@ def load_suite(
     plugins_imported: bool = True,
     evaluators_given: bool = False,
     guideline_patterns: Sequence[str] | None = None,
+    content: bytes | None = None,
+    rows: "RowFile | None" = None,
     folders: SuiteFolders | None = None,
 ) -> EvalSuite:
-    """Return an eval file as a suite. Raises EvalFileError with all its problems.
+    """Return an eval file, or a table (CSV, TSV, Parquet), as a suite. Raises EvalFileError with all its problems.
 
     The first 1,000 rows of a dataset are checked now, the others when they are read. `variables` override those of
     the file. Without `plugins_imported` no function of a dataset is called, and its cases are unknown. With
     `evaluators_given` the caller supplies the evaluators: cases do not get those of the suite. `guideline_patterns`
-    replace those of the project. `folders`, made with the same `allow_paths`, are given by callers that load several
-    files.
+    replace those of the project. `content` replaces the content of the file, and `rows` its cases. `folders`, made with
+    the same `allow_paths`, are given by callers that load several files.
     """
     read = read_suite(
         Path(path),
         specs,
+        content=content,
+        rows=rows,
         plugins_imported=plugins_imported,
         allow_paths=allow_paths,
         variables=variables,
@@ -457,38 +468,45 @@ def read_suite(
     variables: Mapping[str, str] | None = None,
     evaluators_given: bool = False,
     guideline_patterns: Sequence[str] | None = None,
+    rows: "RowFile | None" = None,
     folders: SuiteFolders | None = None,
 ) -> ParsedSuite:
     """Return the readable part of an eval file, and all its problems.
 
     Without `plugins_imported` no code of the project runs: an evaluator of an unknown type is only a warning, and
     functions of datasets are not called. `variables` override those of the file. With `evaluators_given` cases do not
-    get the evaluators of the suite. `content`, if given, replaces the content of a YAML file. Files that the eval file
-    names may also lie in the folders `allow_paths`. `guideline_patterns` replace those of the project. `folders` are
+    get the evaluators of the suite. `content`, if given, replaces the content of a YAML file, and `rows` its cases.
+    A table is read as an eval file that names it. Files that the eval file names may also lie in the folders
+    `allow_paths`. `guideline_patterns` replace those of the project. `folders` are
     those of `load_suite`.
     """
+    if content is None and path.suffix.lower() in (*TABLE_DELIMITERS, PARQUET_SUFFIX):
+        content = json.dumps({"evalcases": {"file": path.name}}).encode()
     try:
         importers = importers_of(specs)
         importers.check_readable(path)
-        data = b"" if path.suffix == ".jsonl" else read_bytes(path) if content is None else content
+        are_lines = path.suffix == ".jsonl" and content is None and rows is None
+        data = b"" if are_lines else read_bytes(path) if content is None else content
         folder = (folders or SuiteFolders(allow_paths)).folder_of(path)
         base, root, guard, project = folder.path, folder.repository_root, folder.guard, folder.project
         reader, importer = open_suite(path, data, specs, env=folder.env, root=guard.root)
     except EvalFileError as error:
         return ParsedSuite(None, error.problems)
     unknown_type: Severity = "warning" if project.plugins and not plugins_imported else "error"
-    scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown_type)
+    scope = EvaluatorScope(specs.evaluators, str(base), guard, unknown_type=unknown_type, plugins=project.plugins)
     named, criteria_problems = read_named_definitions(folder.criteria_file, scope)
     patterns = project.guideline_patterns if guideline_patterns is None else tuple(guideline_patterns)
     finder = FileFinder(base_dir=base, repository_root=root, cwd=Path.cwd(), guard=guard, guideline_patterns=patterns)
     scope = replace(scope, profiles=named.evaluators, criteria=named_criteria(named.criteria, named.sets))
-    own_variables = read_variables(reader, is_stream=path.suffix == ".jsonl", given=variables or {})
+    own_variables = read_variables(reader, is_stream=are_lines, given=variables or {})
     case_scope = CaseScope(scope, finder, relative_name(path, root), importer, variables=own_variables)
     case_scope = _with_suite_parts(reader, case_scope, evaluators_given=evaluators_given)
     parts = case_scope.parts or SuiteParts(EvalSuite(path="", cases=ListedCases(())))
     cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)
     variable_names = tuple(used_variables(reader)) if own_variables is not None else ()
-    if path.suffix == ".jsonl":
+    if rows is not None:
+        cases.read_rows(rows)
+    elif are_lines:
         cases.read_json_lines(path)
     elif isinstance(reader.document.value, Mapping):
         cases.read(reader)
@@ -502,7 +520,7 @@ def read_suite(
     if has_errors and (other := importers.find_other_program(path)) is not None:
         return ParsedSuite(None, (other,))
     if suite is not None:
-        sha256 = sha256_of(path) if path.suffix == ".jsonl" and not has_errors else hashlib.sha256(data).hexdigest()
+        sha256 = sha256_of(path) if are_lines and not has_errors else hashlib.sha256(data).hexdigest()
         suite = replace(suite, inline_targets=inline_targets, files=_files_beside(path, cases, case_scope, importer))
         suite = _with_project(_with_origin(suite, case_scope, importer, variable_names), sha256, finder, project)
     return ParsedSuite(
@@ -607,7 +625,7 @@ def _criteria_names(criteria: Sequence[EvaluationCriteria], template: Template |
 
 def _open_top_level(path: Path, data: bytes) -> Reader:
     """Return a reader of the suite's top level. A JSON Lines file has its top-level keys in its side file, if any."""
-    if path.suffix != ".jsonl":
+    if path.suffix != ".jsonl" or data:
         return open_yaml(path, data)
     side = side_file(path)
     if side is None:

@@ -19,6 +19,7 @@ from agentv.loading.models.reader import Reader, in_order, open_yaml, raise_erro
 from agentv.loading.models.references import ReferenceReader, fill, holds_reference, read_converting, redact_problems
 from agentv.loading.models.settings import settings_type
 from agentv.loading.models.targets_files import TargetModel, TargetsFileModel, UseTargetModel
+from agentv.loading.targets.openai_services import service_advice
 from agentv.loading.translation.importers import importers_of
 from agentv.loading.translation.translation import Translation
 from agentv.registry import ProviderSpec, Registry, Specs, names_model
@@ -78,6 +79,10 @@ def check_target(
     settings = None
     if spec is not None:
         settings = _check_settings(reader, at=at, raw=raw, spec=spec, single_references=single_references)
+    advice = getattr(settings, "system_prompt_advice", None)
+    if isinstance(model, TargetModel) and model.system_prompt and advice is not None:
+        reader.error((*at, "system_prompt"), "is not used by this target", allowed=advice)
+        model = None
     return CheckedTarget(model if isinstance(model, TargetModel) else None, spec, settings)
 
 
@@ -109,8 +114,8 @@ def _find_provider(
     message = f"unknown provider {name!r}"
     if severity == "warning":
         message += ", unless a plug-in of .agentv.yaml provides it"
-    known = f"known: {', '.join(registry.canonical_names())}"
-    reader.error(at, message, allowed=known, suggestion=nearest(name, registry.names()), severity=severity)
+    allowed = service_advice(name) or f"known: {', '.join(registry.canonical_names())}"
+    reader.error(at, message, allowed=allowed, suggestion=nearest(name, registry.names()), severity=severity)
     return None
 
 
@@ -136,7 +141,8 @@ MAX_CHAIN = 10
 """The maximum length of a chain of `use_target`."""
 
 _ENTRY_PATH = re.compile(r"\$\.targets\[(\d+)\]")
-_TARGET_NAME_KEYS = ("judge_target", "judgeTarget", "fallback_targets", "fallbackTargets")
+_JUDGE_KEYS = ("judge", "judge_target", "judgeTarget")
+_TARGET_NAME_KEYS = (*_JUDGE_KEYS, "fallback_targets", "fallbackTargets")
 
 
 class ParsedTargets(Struct, frozen=True):
@@ -375,9 +381,9 @@ def _check_names(
         if isinstance(name, str):
             _record_repeated_name(reader, ("targets", index, "name"), name, places)
         for at, target in _named_targets(raw):
-            if target == name and at[0] not in ("judge_target", "judgeTarget"):
+            if target == name and at[0] not in _JUDGE_KEYS:
                 reader.error(("targets", index, *at), "a target cannot be its own fallback")
-            is_judge = at[0] in ("judge_target", "judgeTarget")
+            is_judge = at[0] in _JUDGE_KEYS
             if is_judge and names_model(target, providers):
                 continue
             if target not in names and not holds_reference(target):
@@ -501,7 +507,7 @@ def _with_common(target: ResolvedTarget, model: TargetModel) -> ResolvedTarget:
         batch_size=model.batch_size,
         retry=model.to_retry_policy(),
         timeout_s=model.timeout_seconds,
-        judge_target=model.judge_target,
+        judge_target=model.judge,
         fallback_targets=tuple(model.fallback_targets),
         unsigned=model.unsigned,
         system_prompt=model.system_prompt,

@@ -24,7 +24,10 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     """The settings that every model API has."""
 
     temperature: Annotated[float | None, Meta(description="Sampling temperature, 0 to 2; not sent by default.")] = None
-    max_output_tokens: Annotated[int | None, Meta(description="Maximum number of tokens in a response.")] = None
+    max_output_tokens: Annotated[
+        int | None,
+        Meta(description="Maximum number of tokens in a response.", extra={"aliases": ("max_tokens", "maxTokens")}),
+    ] = None
     structured_output: Annotated[
         bool,
         Meta(description="Let judges send a JSON Schema for the response, until the server refuses it; false: never."),

@@ -33,17 +33,21 @@ _MAX_PROBLEMS_LISTED = 20
 
 
 def cases_text(requests: Iterable[ProviderRequest]) -> str:
-    """Return the content of {CASES_FILE}: one JSON object per line with `id, prompt, guidelines, files`."""
+    """Return the content of {CASES_FILE}: one JSON object per line with `id, prompt, guidelines, files`.
+
+    A case with a system prompt apart from its prompt also has `system_prompt`.
+    """
     return "".join(json.dumps(_case(request)) + "\n" for request in requests)
 
 
 def _case(request: ProviderRequest) -> Mapping[str, JsonValue]:
-    return {
+    fields: dict[str, JsonValue] = {
         "id": request.eval_case_id,
         "prompt": request.question,
         "guidelines": request.guidelines,
         "files": list(request.input_files),
     }
+    return {**fields, "system_prompt": request.system_prompt} if request.system_prompt else fields
 
 
 def parse_batch(text: str, ids: Collection[str]) -> dict[str, ProviderResponse]:
@@ -160,7 +164,12 @@ class CliProvider:
 
         If the command fails or is cancelled, the ProviderError or CancelledError holds the answer written so far.
         """
-        values = {"PROMPT": request.question, "GUIDELINES": request.guidelines, "EVAL_ID": request.eval_case_id}
+        values = {
+            "PROMPT": request.question,
+            "SYSTEM_PROMPT": request.system_prompt or "",
+            "GUIDELINES": request.guidelines,
+            "EVAL_ID": request.eval_case_id,
+        }
         output = await self._run([request], values, max_bytes=MAX_OUTPUT_BYTES)
         if self._target.provider_batching:
             return output.add_to(parse_single(output.text, request.eval_case_id))
@@ -171,7 +180,7 @@ class CliProvider:
 
         If the command fails, the ProviderError holds the answers written so far in `partials`.
         """
-        values = {"PROMPT": "", "GUIDELINES": "", "EVAL_ID": BATCH_ID}
+        values = {"PROMPT": "", "SYSTEM_PROMPT": "", "GUIDELINES": "", "EVAL_ID": BATCH_ID}
         max_bytes = min(MAX_OUTPUT_BYTES * len(requests), MAX_BATCH_BYTES)
         output = await self._run(requests, values, max_bytes=max_bytes, is_batch=True)
         answers = parse_batch(output.text, {request.eval_case_id for request in requests})
@@ -195,7 +204,7 @@ class CliProvider:
     ) -> _CommandOutput:
         """Run the command once for all `requests`, which share their attempt, deadline and working folder.
 
-        `values` fill {PROMPT}, {GUIDELINES} and {EVAL_ID}.
+        `values` fill {PROMPT}, {SYSTEM_PROMPT}, {GUIDELINES} and {EVAL_ID}.
         """
         first = requests[0]
         timeout_s = first.timeout_s or self._target.timeout_s or DEFAULT_TRY_TIMEOUT_S * len(requests)

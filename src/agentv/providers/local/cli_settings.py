@@ -19,8 +19,8 @@ class CliSettings(Struct, frozen=True):
         str,
         Meta(
             description=(
-                "The command, with {PROMPT} {PROMPT_FILE} {GUIDELINES} {EVAL_ID} {ATTEMPT} {FILES} {OUTPUT_FILE}, "
-                "and {CASES_FILE} for a batch. A command with a shell operator runs in sh."
+                "The command, with {PROMPT} {PROMPT_FILE} {SYSTEM_PROMPT} {GUIDELINES} {EVAL_ID} {ATTEMPT} {FILES} "
+                "{OUTPUT_FILE}, and {CASES_FILE} for a batch. A command with a shell operator runs in sh."
             )
         ),
     ]
@@ -49,3 +49,13 @@ class CliSettings(Struct, frozen=True):
         """Reject invalid templates; the message starts with the setting's name."""
         parse_command(self.command_template, called="command_template")
         parse_files_format(self.files_format, called="files_format")
+
+    @property
+    def takes_system_prompt(self) -> bool:
+        """True if the command takes the system prompt apart from the question."""
+        return "SYSTEM_PROMPT" in parse_command(self.command_template).placeholders
+
+    @property
+    def system_prompt_advice(self) -> str | None:
+        """How a target with a `system_prompt` can use it; None if it does."""
+        return None if self.takes_system_prompt else "add {SYSTEM_PROMPT} to `command_template`"

@@ -196,6 +196,22 @@ class HttpSettings(Struct, frozen=True):
         self.event_text_path()
 
     @property
+    def takes_system_prompt(self) -> bool:
+        """True if the request has a field of its own for the system prompt."""
+        return "system_prompt" in self._names()
+
+    @property
+    def system_prompt_advice(self) -> str | None:
+        """How a target with a `system_prompt` can use it; None if it does."""
+        is_used = not self._names().isdisjoint(("system_prompt", "chat_prompt"))
+        return None if is_used else "add {{ system_prompt }} or {{ chat_prompt }} to `body`"
+
+    def _names(self) -> frozenset[str]:
+        """Return the variables of the request."""
+        body = self.body_template()
+        return parse_url(self.url).names | (frozenset() if body is None else body.names)
+
+    @property
     def content_type(self) -> str:
         """The Content-Type of the body: the header of this name, by default JSON."""
         named = {name.lower(): value for name, value in self.headers.items()}

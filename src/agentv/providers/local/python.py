@@ -5,9 +5,12 @@ import inspect
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path
+from types import CodeType
 from typing import Annotated, Any, TypeAlias, cast
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from agentv.execution.user_code import DeadlineError, call_user_code, described, load_object
 from agentv.types.errors import MessageError, PluginError
@@ -36,6 +39,20 @@ class PythonSettings(Struct, frozen=True):
             )
         ),
     ]
+    takes_system_prompt: Annotated[
+        bool,
+        Meta(
+            description=(
+                "The function reads `request.system_prompt`: system prompts of cases and `prompts` are there and not "
+                "in `request.question`."
+            )
+        ),
+    ] = False
+
+    def code_files(self, base_dir: str) -> tuple[str, ...]:
+        """Return the file of the function, if its path is given; it must exist."""
+        file = self.callable.rpartition(":")[0] if isinstance(self.callable, str) else ""
+        return (str(Path(base_dir, file).resolve()),) if file.endswith(".py") else ()
 
 
 class PythonProvider:
@@ -49,7 +66,8 @@ class PythonProvider:
     keeps_deadlines = True
 
     def __init__(self, target: ResolvedTarget, tools: ProviderTools | None) -> None:  # noqa: ARG002 - the factory's signature
-        configured = cast(PythonSettings, target.settings).callable
+        settings = cast(PythonSettings, target.settings)
+        configured = settings.callable
         if isinstance(configured, str):
             self._name, loaded = configured, load_object(configured, target.base_dir)
         else:
@@ -57,6 +75,7 @@ class PythonProvider:
         self._function = function_of(loaded, self._name)
         self._is_coroutine = inspect.iscoroutinefunction(self._function)
         self._timeout_s = target.timeout_s
+        self._expects_system_prompt = not settings.takes_system_prompt and reads_system_prompt(self._function)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
         """Return the function's response.
@@ -68,13 +87,12 @@ class PythonProvider:
         try:
             returned = await call_user_code(self._function, request, timeout_s=timeout_s, inline=self._is_coroutine)
             if isinstance(returned, str):
-                return ProviderResponse(returned)
+                return self._noted(ProviderResponse(returned), request)
             # The fields of an object may be code of the user, which takes its time.
             left_s = None if timeout_s is None else max(0.0, timeout_s - (time.monotonic() - started))
             is_plain = _is_plain(returned)
-            response: ProviderResponse = await call_user_code(
-                self._response, returned, timeout_s=left_s, inline=is_plain
-            )
+            read = self._response if request.response_schema is None else self._structured_response
+            response: ProviderResponse = await call_user_code(read, returned, timeout_s=left_s, inline=is_plain)
         except ProviderError:
             raise
         except DeadlineError:
@@ -83,7 +101,27 @@ class PythonProvider:
         except (Exception, SystemExit) as error:
             message = f"{self._name} raised {described(error)}"
             raise ProviderError(Failure("plugin_error", message)) from error
+        return self._noted(response, request)
+
+    def _noted(self, response: ProviderResponse, request: ProviderRequest) -> ProviderResponse:
+        """Return a response, with a note if the function looks for a system prompt that is in the question."""
+        if self._expects_system_prompt and request.question.startswith(_SYSTEM_MARK):
+            return replace(response, notes=(*response.notes, SYSTEM_PROMPT_NOTE))
         return response
+
+    def _structured_response(self, returned: object) -> ProviderResponse:
+        """Return a value as a response to a request for JSON, such as that of a judge: a dict becomes JSON."""
+        from agentv.messages.shapes.objects import limited_values, plain_json  # noqa: PLC0415 - most judges return a text
+
+        if not isinstance(returned, Mapping) or not returned.keys().isdisjoint(_RESPONSE_KEYS):
+            return self._response(returned)
+        try:
+            with limited_values():
+                plain_json(returned, "the verdict")  # raises for one that is too large to be encoded
+            return ProviderResponse(compact_json(cast(JsonObject, returned)))
+        except (TypeError, ValueError, RecursionError) as error:
+            message = f"{self._name} returned a dict that is not JSON: {error}"
+            raise ProviderError(Failure("unexpected_shape", message)) from error
 
     def _response(self, returned: object) -> ProviderResponse:
         """Return a returned value as a response. Raises ProviderError if the value cannot be read."""
@@ -104,6 +142,28 @@ class PythonProvider:
         except ValueError as error:  # of parse_response: its text continues the sentence
             message = f"{self._name} returned a {type(returned).__name__} that {error}"
         raise ProviderError(Failure("unexpected_shape", message))
+
+
+SYSTEM_PROMPT_NOTE = (
+    "its function reads `system_prompt`, but gets the system prompts of cases in `question`, with role markers; "
+    "`takes_system_prompt: true` on the target moves them"
+)
+"""The note on an answer of a function that looks for a system prompt in the wrong place."""
+_SYSTEM_MARK = "@[System]:\n"
+
+
+def reads_system_prompt(function: Callable[..., object]) -> bool:
+    """Return True if the code of a function has the attribute or name `system_prompt`; functions it calls may, too."""
+    plain = inspect.unwrap(function.func if isinstance(function, functools.partial) else function)
+    method = plain if inspect.isroutine(plain) else type(plain).__call__
+    found = getattr(method, "__code__", None)
+    waiting = [found] if isinstance(found, CodeType) else []
+    while waiting:
+        code = waiting.pop()
+        if "system_prompt" in code.co_names:
+            return True
+        waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return False
 
 
 _PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
@@ -127,23 +187,6 @@ def _is_plain(value: object) -> bool:
         elif kind not in _PLAIN_TYPES:
             return False
     return not waiting
-
-
-class JudgeFunction(PythonProvider):
-    """Calls a function as a judge. The function returns its verdict as text, or as a dict, which becomes JSON."""
-
-    def _response(self, returned: object) -> ProviderResponse:
-        from agentv.messages.shapes.objects import limited_values, plain_json  # noqa: PLC0415 - most judges return a text
-
-        if isinstance(returned, Mapping) and returned.keys().isdisjoint(_RESPONSE_KEYS):
-            try:
-                with limited_values():
-                    plain_json(returned, "the verdict")  # raises for one that is too large to be encoded
-                return ProviderResponse(compact_json(cast(JsonObject, returned)))
-            except (TypeError, ValueError, RecursionError) as error:
-                message = f"{self._name} returned a dict that is not JSON: {error}"
-                raise ProviderError(Failure("unexpected_shape", message)) from error
-        return super()._response(returned)
 
 
 _RESPONSE_KEYS = frozenset({"text", "output_messages", "outputMessages", "messages", "choices", "content"})

@@ -1,32 +1,43 @@
 """What `agentv compare` found: one or several comparisons, or one for each group."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from agentv.scoring.comparison.compare import CaseDifference, Comparison
+from agentv.scoring.comparison.case_differences import CaseDifference
+from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.grouping import GroupKey
-from agentv.scoring.comparison.sides import Side
 from agentv.types.results import RunVerdict
 
 
-class Reasons(NamedTuple):
-    """The reasons for a case's scores before and after; None where only scores are stored."""
+class Told(NamedTuple):
+    """One side's answer to a case, and the reason for its score; None where only scores are stored."""
 
-    before: str | None
-    after: str | None
+    answer: str | None = None
+    """Empty if the target gave no answer."""
+    reason: str | None = None
+    has_full_score: bool = False
+    """True if the score is 1, which needs no reason."""
 
 
-FindReasons: TypeAlias = Callable[[CaseDifference], Reasons]
-"""Reads the reasons for the scores of a case from the stored results."""
+class Explanation(NamedTuple):
+    """What is behind the scores of a case: its question, and what each side answered to it."""
+
+    question: str = ""
+    before: Told = Told()
+    after: Told = Told()
+
+
+Explain: TypeAlias = Callable[[Sequence[CaseDifference]], Sequence[Explanation]]
+"""Reads the explanations of cases from the stored runs, in the given order."""
 
 
 class ExplainedComparison(NamedTuple):
-    """A comparison with the reader of the reasons for its scores, and the verdict of the gates if there are any."""
+    """A comparison with the reader of its explanations, and the verdict of the gates if there are any."""
 
     comparison: Comparison
-    find_reasons: FindReasons
+    explain: Explain
     verdict: RunVerdict | None = None
 
 
@@ -41,8 +52,8 @@ class GroupedComparison(Struct, frozen=True):
     """The comparisons of the groups of kind `by` that both sides have, and the groups of one side only."""
 
     by: str
-    before: Side
-    after: Side
+    whole: ExplainedComparison
+    """All cases of both sides, whatever their groups."""
     groups: tuple[ComparedGroup, ...]
     only_before: tuple[GroupKey, ...] = ()
     only_after: tuple[GroupKey, ...] = ()

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from agentv.reports.compare.compared import Compared, ExplainedComparison, FindReasons, GroupedComparison
+from agentv.reports.compare.compared import Compared, Explain, ExplainedComparison, GroupedComparison
 from agentv.reports.text.printable import printable_json
+from agentv.scoring.comparison.case_differences import CaseDifference, Change
 from agentv.scoring.comparison.circumstances import find_circumstances
-from agentv.scoring.comparison.compare import CaseDifference, Change, Comparison, finding_text
+from agentv.scoring.comparison.compare import Comparison, finding_text
 from agentv.scoring.comparison.grouping import GroupKey
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import Side
@@ -15,6 +16,9 @@ from agentv.types.messages_json import pretty_json
 from agentv.types.results import CaseName, RunVerdict, gate_to_json
 
 COMPARE_SCHEMA = "agentv-compare-1"
+
+_EXPLAINED_AT_ONCE = 5_000
+"""The number of cases whose texts are read together, which reads the planned cases once."""
 
 
 def comparison_json(compared: Compared) -> str:
@@ -40,8 +44,8 @@ def _groups(grouped: GroupedComparison) -> JsonObject:
     return {
         "schema": COMPARE_SCHEMA,
         "by": grouped.by,
-        "before": _side(grouped.before),
-        "after": _side(grouped.after),
+        "before": _side(grouped.whole.comparison.before),
+        "after": _side(grouped.whole.comparison.after),
         "groups": [{**_key(each.key), **_comparison(each.explained)} for each in grouped.groups],
         "groups_only_before": [_key(key) for key in grouped.only_before],
         "groups_only_after": [_key(key) for key in grouped.only_after],
@@ -55,8 +59,8 @@ def _key(key: GroupKey) -> JsonObject:
 
 
 def _comparison(explained: ExplainedComparison) -> dict[str, JsonValue]:
-    """Return a comparison as JSON; changed cases have the reasons of both runs."""
-    comparison, find_reasons, verdict = explained
+    """Return a comparison as JSON; changed cases have the answers and reasons of both runs."""
+    comparison, explain, verdict = explained
     alignment = comparison.alignment
     return {
         "schema": COMPARE_SCHEMA,
@@ -77,8 +81,8 @@ def _comparison(explained: ExplainedComparison) -> dict[str, JsonValue]:
             {"what": each.name, "before": each.before, "after": each.after}
             for each in find_circumstances(comparison.before, comparison.after)
         ],
-        "regressed": _changed(comparison, "regressed", find_reasons),
-        "improved": _changed(comparison, "improved", find_reasons),
+        "regressed": _changed(comparison, "regressed", explain),
+        "improved": _changed(comparison, "improved", explain),
         "cases": [_case(each) for each in comparison.cases],
         "only_before": _names(alignment.only_before),
         "only_after": _names(alignment.only_after),
@@ -149,11 +153,15 @@ def _samples(measured: MeasureDifference) -> JsonObject:
     }
 
 
-def _changed(comparison: Comparison, change: Change, find_reasons: FindReasons) -> list[JsonValue]:
+def _changed(comparison: Comparison, change: Change, explain: Explain) -> list[JsonValue]:
     changed: list[JsonValue] = []
-    for case in comparison.changed(change):
-        reasons = find_reasons(case)
-        changed.append({**_case(case), "reason_before": reasons.before, "reason_after": reasons.after})
+    cases = comparison.changed(change)
+    for start in range(0, len(cases), _EXPLAINED_AT_ONCE):
+        some = cases[start : start + _EXPLAINED_AT_ONCE]
+        for case, (question, before, after) in zip(some, explain(some), strict=True):
+            texts: JsonObject = {"answer_before": before.answer, "answer_after": after.answer}
+            reasons: JsonObject = {"reason_before": before.reason, "reason_after": after.reason}
+            changed.append({**_case(case), **({"question": question} if question else {}), **texts, **reasons})
     return changed
 
 

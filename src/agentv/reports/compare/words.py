@@ -28,6 +28,9 @@ from agentv.types.summaries import LEVEL
 _MEASURE_NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost per case", LATENCY: "latency", TOKENS: "tokens"}
 
 
+_MIN_CHANCE = 0.0001
+
+
 def reason_line(result: CaseResult) -> str:
     """Return the reason for a result's score on one line."""
     if row_state(result) != "pass":
@@ -75,16 +78,21 @@ def pairing_text(comparison: Comparison) -> str:
     if not comparison.is_paired:
         return f"{_sizes_text(comparison)}, unpaired"
     pairs, cases = len(comparison.cases), 0 if comparison.score is None else comparison.score.cases
-    sides = (comparison.before, comparison.after)
-    has_targets = any(len(each.targets) > 1 for each in sides)
-    has_prompts = any(len(each.prompts) > 1 for each in sides)
     in_both = f"{count_text(cases, 'case')} scored in both"
-    if pairs == cases:
-        return in_both
-    members = "case and target"
-    if has_prompts:
-        members = "case, prompt and target" if has_targets else "case and prompt"
-    return f"{in_both}, {count_text(pairs, 'pair')} of {members}"
+    return in_both if pairs == cases else f"{in_both}, {count_text(pairs, 'pair')} of {pair_members(comparison)}"
+
+
+def has_pairs(comparison: Comparison) -> bool:
+    """Return True if a case has several pairs, one for each target or prompt."""
+    return comparison.score is not None and len(comparison.cases) != comparison.score.cases
+
+
+def pair_members(comparison: Comparison) -> str:
+    """Return what a pair has in common on both sides, if a case has several pairs."""
+    sides = (comparison.before, comparison.after)
+    if not any(len(each.prompts) > 1 for each in sides):
+        return "case and target"
+    return "case, prompt and target" if any(len(each.targets) > 1 for each in sides) else "case and prompt"
 
 
 def _sizes_text(comparison: Comparison) -> str:
@@ -100,6 +108,21 @@ def _size_text(cases: int, sessions: int, when: str) -> str:
     return f"{cases:,} {when}" + (f" in {count_text(sessions, 'session')}" if sessions < cases else "")
 
 
+def chance_sentence(comparison: Comparison) -> str:
+    """Return how often equally good runs differ as much as these; empty if no score differs, or p was corrected."""
+    score = comparison.score
+    if score is None or score.test is None or score.p != score.test.p or not score.difference:
+        return ""
+    return f"equally good runs differ this much by chance in {_percentage(score.test.p)} of comparisons"
+
+
+def _percentage(p: float) -> str:
+    """Return a p value as a percentage with two digits: `0.031 %`, `less than 0.01 %`."""
+    if p < _MIN_CHANCE:
+        return f"less than {100 * _MIN_CHANCE:g} %"
+    return f"{100 * p:.2g} %" if p < 1 else "100 %"
+
+
 def summary_sentences(comparison: Comparison) -> tuple[str, ...]:
     """Return the sentences below the table.
 
@@ -107,7 +130,7 @@ def summary_sentences(comparison: Comparison) -> tuple[str, ...]:
     difference; independent samples have only the last.
     """
     texts = (outcomes_text(comparison), passes_text(comparison)) if comparison.is_paired else ()
-    return tuple(filter(None, (*texts, detectable_text(comparison))))
+    return tuple(filter(None, (chance_sentence(comparison), *texts, detectable_text(comparison))))
 
 
 def outcomes_text(comparison: Comparison) -> str:
@@ -151,7 +174,7 @@ def verdict_text(verdict: RunVerdict) -> str:
 
 def case_lists(comparison: Comparison) -> list[tuple[str, Sequence[CaseName]]]:
     """Return lists of cases that could not be compared, or whose content changed, each with its heading."""
-    changed = [case.pair.after for case in comparison.cases if case.is_content_changed]
+    changed = list(comparison.cases.with_changed_content())
     alignment = comparison.alignment
     before, after = comparison.before, comparison.after
     return [
@@ -200,12 +223,12 @@ def _cells(measured: MeasureDifference) -> tuple[Phrase, ...]:
     )
 
 
-def bounds_text(measured: MeasureDifference) -> str:
-    """Return the interval of a difference, with its level unless that is 95 %; `-` without one."""
+def bounds_text(measured: MeasureDifference, *, without_level: float = LEVEL) -> str:
+    """Return the interval of a difference, with its level unless that is `without_level`; `-` without an interval."""
     interval = measured.interval
     if interval is None:
         return "-"
-    level = "" if interval.level == LEVEL else f" ({level_text(interval.level)})"
+    level = "" if interval.level == without_level else f" ({level_text(interval.level)})"
     return f"{_signed(measured, interval.low).removesuffix(' pp')} to {_signed(measured, interval.high)}{level}"
 
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from agentv.reports.text.printable import one_line
 from agentv.types.results import RowState
 
 INTERVAL = "95 % CI"
@@ -92,13 +93,40 @@ def _interval(cell: Cell) -> str:
     return cell.interval if isinstance(cell, Value) else ""
 
 
+class Excerpt(Struct, frozen=True):
+    """The start of a text that agentv did not write, under its name: at most `max_lines` lines.
+
+    With one line, the line breaks of the text are shown as blanks.
+    """
+
+    name: str
+    text: str
+    max_lines: int = 1
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the first lines with text, each printable and cut to 2,000 characters, and at most one more."""
+        start = self.text[:_MAX_EXCERPT_CHARS]
+        lines = [start] if self.max_lines == 1 else start.splitlines()
+        found = tuple(filter(None, (one_line(line[:_MAX_LINE_CHARS]) for line in lines)))
+        return found[: self.max_lines + 1]
+
+
+_MAX_LINE_CHARS = 2_000
+_MAX_EXCERPT_CHARS = 16_000
+"""The number of characters of a text that are cleaned; to clean all of a very long text would be slow."""
+
+
 class Item(Struct, frozen=True):
-    """An item with facts behind its head, and comments below: pairs of a name, which may be empty, and a text."""
+    """An item with facts behind its head, and comments below: pairs of a name, which may be empty, and a text.
+
+    `excerpts` follow the comments.
+    """
 
     head: Phrase
     facts: tuple[Phrase, ...] = ()
     mark: RowState | None = None
     comments: tuple[tuple[str, str], ...] = ()
+    excerpts: tuple[Excerpt, ...] = ()
 
 
 class Items(Struct, frozen=True):

@@ -14,6 +14,7 @@ from agentv.reports.document.blocks import (
     Changes,
     Details,
     Document,
+    Excerpt,
     Facts,
     Histogram,
     Item,
@@ -33,7 +34,7 @@ from agentv.reports.document.renderer import Renderer
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Html, element, join, verbatim
-from agentv.reports.text.printable import one_line
+from agentv.reports.text.printable import one_line, printable
 from agentv.reports.text.signs import UNICODE, sparkline
 
 _BAR_WIDTH = 36
@@ -202,9 +203,13 @@ def _item(item: Item) -> Html:
         )
         for name, text in item.comments
     ]
-    return element(
-        "dl", element("dt", mark, f" {plain(item.head)}" if mark else plain(item.head), facts, dir="auto"), *comments
-    )
+    head = element("dt", mark, f" {plain(item.head)}" if mark else plain(item.head), facts, dir="auto")
+    return element("dl", head, *comments, *map(_excerpt, item.excerpts))
+
+
+def _excerpt(excerpt: Excerpt) -> Html:
+    text = shortened(printable(excerpt.text), max_chars=_MAX_COMMENT_CHARS)
+    return element("dd", element("small", excerpt.name), element("div", text, dir="auto"), class_="excerpt")
 
 
 def _cell(cell: Cell) -> Html | str:

@@ -12,6 +12,7 @@ from agentv.reports.document.blocks import (
     Changes,
     Details,
     Document,
+    Excerpt,
     Facts,
     Histogram,
     Item,
@@ -35,6 +36,8 @@ from agentv.reports.text.signs import UNICODE, sparkline
 from agentv.types.results import RowState
 
 _MAX_QUOTE_CHARS = 300
+_MAX_OPEN_ITEMS = 3
+"""The number of items with excerpts that are not collapsed, so that a comment fits a screen."""
 _LINE_BREAK = "\\\n"
 _DASH = "\\-"
 """A dash at the start of a line, which would begin a list."""
@@ -91,8 +94,16 @@ class MarkdownRenderer(Renderer[str]):
             yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def items(self, items: Items) -> Iterator[str]:
-        """Yield the items as a list, each with its comments on lines of their own."""
-        yield from _list((*map(_item, items.items), _line(items.more)))
+        """Yield the items as a list, each with its texts below; the last of many long ones are collapsed."""
+        shown = list(map(_item, items.items))
+        if len(shown) <= _MAX_OPEN_ITEMS or not any(item.excerpts for item in items.items):
+            yield from _list((*shown, _line(items.more)))
+            return
+        yield from _list(shown[:_MAX_OPEN_ITEMS])
+        yield f"<details>{_summary(f'{len(shown) - _MAX_OPEN_ITEMS:,} more')}"
+        yield from _list(shown[_MAX_OPEN_ITEMS:])
+        yield "</details>"
+        yield from _list([_line(items.more)])
 
     def names(self, names: Names) -> Iterator[str]:
         """Yield the heading and the names as a paragraph."""
@@ -149,7 +160,15 @@ def _item(item: Item) -> str:
         f"{f'{_line(name)}: ' if name else ''}{inline_code(text, max_chars=_MAX_QUOTE_CHARS)}"
         for name, text in item.comments
     )
-    return f"{_LINE_BREAK}  ".join((f"{_mark(item.mark)}{_line(item.head)}{facts}", *comments))
+    excerpts = (_excerpt(each) for each in item.excerpts)
+    return f"{_LINE_BREAK}  ".join((f"{_mark(item.mark)}{_line(item.head)}{facts}", *comments, *excerpts))
+
+
+def _excerpt(excerpt: Excerpt) -> str:
+    """Return the lines of an excerpt behind its name, each as code."""
+    lines = excerpt.lines()
+    shown = [*map(short_code, lines[: excerpt.max_lines]), *(["…"] if len(lines) > excerpt.max_lines else [])]
+    return f"{excerpt.name}: {f'{_LINE_BREAK}  '.join(shown)}"
 
 
 def _mark(state: RowState | None) -> str:

@@ -10,6 +10,7 @@ from agentv.reports.document.blocks import (
     Changes,
     Details,
     Document,
+    Excerpt,
     Facts,
     Histogram,
     Item,
@@ -28,12 +29,15 @@ from agentv.reports.document.blocks import (
 from agentv.reports.document.renderer import Renderer
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import UNICODE, Paint, Signs, sparkline, state_colour, without_colour
-from agentv.reports.text.width import clip, display_width, wrap
+from agentv.reports.text.width import clip, clip_middle, display_width, wrap
 from agentv.reports.text.width import table as aligned
 
 _WIDTH = 80
 _LABEL_WIDTH = 8
+_INDENT = 2
 _MIN_HEAD_WIDTH = 8
+_MAX_WIDTH = 300
+"""The width of a line of an excerpt where nothing is wrapped."""
 _MAX_COMMENT_LINES = 3
 _MAX_VALUE_WIDTH = 28
 _COMMON_CHARS_SHOWN = 8
@@ -91,10 +95,14 @@ class TextRenderer(Renderer[str]):
     def items(self, items: Items) -> Iterator[str]:
         """Yield each item with its comments behind a gutter."""
         for item in items.items:
-            yield self._item_head(item)
+            yield from self._item_head(item)
             for name, text in item.comments:
                 yield from self._comment(f"{name}: {text}" if name else text)
-        yield from self._wrapped(items.more)
+            name_width = max((len(each.name) for each in item.excerpts), default=0)
+            for excerpt in item.excerpts:
+                yield from self._excerpt(excerpt, name_width)
+        if items.more:
+            yield self._clean(items.more)  # not wrapped: a command is to be copied
 
     def names(self, names: Names) -> Iterator[str]:
         """Yield the heading, and the names below."""
@@ -163,16 +171,32 @@ class TextRenderer(Renderer[str]):
     def _clipped(self, text: str, width: int) -> str:
         return clip(text, width, mark=self.signs.ellipsis)
 
-    def _item_head(self, item: Item) -> str:
-        """Return the head, cut so that the facts fit on its line."""
+    def _item_head(self, item: Item) -> Iterator[str]:
+        """Yield the head with the facts, wrapped and not cut: the end of a name may be what tells it from others."""
         facts = "".join(f"  {self._clean(each)}" for each in item.facts)
         text = self._clean(item.head)
-        mark, colour = ("", "") if item.mark is None else (self.signs.marks[item.mark], state_colour(item.mark))
-        if self.width is not None:
-            room = self.width - display_width(mark) - bool(mark)
-            head = self._clipped(text, max(room - display_width(facts), _MIN_HEAD_WIDTH))
-            text, facts = self._clipped(f"{head}{facts}", room), ""
-        return f"{self.paint(mark, colour)} {text}{facts}" if mark else f"{text}{facts}"
+        mark, colour = ("", "") if item.mark is None else (f"{self.signs.marks[item.mark]} ", state_colour(item.mark))
+        first, others = f"{text}{facts}", []
+        if self.width is not None and display_width(mark + first) > self.width:
+            first, *others = wrap(first, max(self.width - _INDENT, 1))
+        yield f"{self.paint(mark[:1], colour)}{mark[1:]}{first}"
+        yield from (f"{' ' * _INDENT}{line}" for line in others)
+
+    def _excerpt(self, excerpt: Excerpt, name_width: int) -> Iterator[str]:
+        """Yield the lines of an excerpt behind its name and a gutter."""
+        room = _MAX_WIDTH if self.width is None else max(self.width - name_width - 2 * _INDENT - 1, _MIN_HEAD_WIDTH)
+        lines = [self.signs.escape_unsupported(line) for line in excerpt.lines()]
+        if excerpt.max_lines == 1:
+            lines = [clip_middle(line, room, mark=self.signs.ellipsis) for line in lines]
+        elif self.width is not None:
+            lines = [piece for line in lines for piece in wrap(line, room)]
+        more = lines[excerpt.max_lines :]
+        lines = lines[: excerpt.max_lines]
+        if more:
+            lines[-1] = self._clipped(f"{lines[-1]} {more[0]}", min(room, display_width(lines[-1]) + _INDENT))
+        for number, line in enumerate(lines):
+            name = "" if number else excerpt.name
+            yield f"  {name:{name_width}} {self.signs.gutter} {self._clipped(line, room)}"
 
     def _comment(self, text: str) -> Iterator[str]:
         shown, gutter = self._clean(text), f"  {self.signs.gutter} "

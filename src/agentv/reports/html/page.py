@@ -1,11 +1,13 @@
 """A run as one self-contained HTML file, which makes no requests and is readable without scripts."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from importlib import resources
+from itertools import islice
 
 from agentv.reports.document.html import HtmlRenderer, page
-from agentv.reports.html.parts import row_element
+from agentv.reports.html.parts import case_element
 from agentv.reports.run.chosen_rows import WORST_FIRST, ChosenRows, choose_rows
 from agentv.reports.run.document import run_document
 from agentv.reports.run.formats import Format, ReportTools
@@ -20,10 +22,12 @@ from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Html, element, join
 from agentv.reports.text.signs import UNICODE
 from agentv.scoring.counting.matrix import PlanOrder
+from agentv.scoring.gates.failing_cases import case_name, shown_first
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
+from agentv.types.records.result import CaseResult
 from agentv.types.records.run import RunRecord
-from agentv.types.results import RunReport
+from agentv.types.results import CaseName, RunReport
 from agentv.types.summaries import MatrixSummary
 
 MAX_ROWS = 2_000
@@ -48,11 +52,12 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
     """Return the page, with at most 2,000 results, those that did not pass first, and a note on the omitted ones."""
     record = tools.record(report)
     chosen = choose_rows(tools.rows(report), max_rows=MAX_ROWS)
-    rows = element("div", *_rows(report, tools, chosen), id="rows", class_=_column_class(report))
+    cases = element("div", *_rows(report, tools, chosen), id="rows", class_=_column_class(report))
+    heading = element("h2", "Results by case")
     parts = (
         *HtmlRenderer().document(run_document(report, record, is_short=False)),
         None if report.matrix is None else side_by_side_section(chosen, report.matrix, report.run_id),
-        element("section", element("h2", "Results"), _left_out_note(report, chosen), _controls(report, chosen), rows),
+        element("section", heading, _left_out_note(report, chosen), _controls(report, chosen), cases),
     )
     return page(_title(report, record), parts, script=_script())
 
@@ -71,21 +76,35 @@ def _column_class(report: RunReport) -> str:
     return "several-targets" if len(report.targets) > 1 else "one-target"
 
 
+def _cases(chosen: ChosenRows) -> Sequence[Sequence[CaseResult]]:
+    """Return the results of each case with its prompt and target, in the order of their worst results."""
+    cases: dict[CaseName, list[CaseResult]] = {}
+    for row in chosen.rows:
+        cases.setdefault(case_name(row), []).append(row)
+    return list(cases.values())
+
+
 def _rows(report: RunReport, tools: ReportTools, chosen: ChosenRows) -> Iterator[Html]:
-    """Yield the results with their details; once the page is large, only one line each."""
+    """Yield the cases with the details of their results; once the page is large, only one line each."""
     with_suite = len({row.slot.suite for row in chosen.rows}) > 1
     make_element = partial(
-        row_element, run_id=report.run_id, with_suite=with_suite, with_target=len(report.targets) > 1
+        case_element,
+        run_id=report.run_id,
+        with_suite=with_suite,
+        with_target=len(report.targets) > 1,
+        is_complete=not chosen.left_out,
     )
-    size = 0
-    for start in range(0, len(chosen.rows), _CHUNK_SIZE):
-        rows = chosen.rows[start : start + _CHUNK_SIZE]
+    cases, size = _cases(chosen), 0
+    for start in range(0, len(cases), _CHUNK_SIZE):
+        chunk = cases[start : start + _CHUNK_SIZE]
+        rows = [row for case in chunk for row in case]
         is_full = size > MAX_DETAILED_CHARS
-        details = map(RowDetail, rows) if is_full else tools.details(report, rows)
-        for number, detail in enumerate(details, start + 1):
-            row = make_element(detail, number=number, is_brief=size > MAX_DETAILED_CHARS)
-            size += len(row.markup)
-            yield row
+        details = iter(map(RowDetail, rows) if is_full else tools.details(report, rows))
+        for number, case in enumerate(chunk, start + 1):
+            trials = list(islice(details, len(case)))
+            shown = make_element(trials, number=number, is_brief=size > MAX_DETAILED_CHARS)
+            size += len(shown.markup)
+            yield shown
 
 
 def _left_out_note(report: RunReport, chosen: ChosenRows) -> Html | None:
@@ -103,13 +122,15 @@ def _left_out_note(report: RunReport, chosen: ChosenRows) -> Html | None:
 
 def _controls(report: RunReport, chosen: ChosenRows) -> Html:
     """Return the search, filter and sort controls, which stay hidden until the script runs."""
-    shown = {state: chosen.totals[state] - chosen.left_out.get(state, 0) for state in WORST_FIRST}
+    shown = Counter(row_state(min(case, key=shown_first)) for case in _cases(chosen))
     states = [
         element(
-            "label", element("input", type="checkbox", name="state", value=state, checked=True), f" {state} {count:,}"
+            "label",
+            element("input", type="checkbox", name="state", value=state, checked=True),
+            f" {state} {shown[state]:,}",
         )
-        for state, count in shown.items()
-        if count
+        for state in WORST_FIRST
+        if shown[state]
     ]
     targets = [element("option", each.target, value=each.target) for each in report.targets]
     orders = {

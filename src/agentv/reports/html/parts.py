@@ -1,18 +1,24 @@
 """Results of the HTML report, which expand."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from agentv.reports.html.file_changes import changed_files
 from agentv.reports.run.figures import usage_text
+from agentv.reports.run.file_changes import FileChanges
 from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
+from agentv.reports.run.transcript import shown_output, tool_of
 from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
 from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Child, Html, element, join
 from agentv.reports.text.signs import UNICODE
+from agentv.scoring.gates.failing_cases import shown_first
 from agentv.scoring.results.aggregation import TURN, row_state
 from agentv.scoring.results.turns import turn_name
+from agentv.scoring.tools.tool_calls import calls_of, results_of
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, TraceEvent
@@ -22,32 +28,46 @@ from agentv.types.records.result import CaseResult
 _MAX_REASON_CHARS = 400
 _MAX_BRIEF_CHARS = 120
 _MAX_LIST_CHARS = 100_000
+_MAX_TRIALS_CHARS = 1_000_000
+"""The size of the trials of a case with details; further ones are shown without them."""
 
 
-def row_element(
-    detail: RowDetail, *, number: int, run_id: str, with_suite: bool, with_target: bool, is_brief: bool = False
+def case_element(
+    trials: Sequence[RowDetail],
+    *,
+    number: int,
+    run_id: str,
+    with_suite: bool,
+    with_target: bool,
+    is_brief: bool = False,
+    is_complete: bool = True,
 ) -> Html:
-    """Return a result as an expandable element. The script filters and sorts by its `data-` attributes.
+    """Return a case with its trials as an expandable element. The script filters and sorts by its `data-` attributes.
 
-    Suite and target are shown if the run has several. A brief element has a command that prints the details.
+    The first trial of the worst state is shown. Suite and target are shown if the run has several. A brief element has
+    a command that prints the details. `is_complete` False: trials may be missing, and are not counted.
     """
-    result, state = detail.result, row_state(detail.result)
+    shown = min(trials, key=lambda each: shown_first(each.result))
+    result, state = shown.result, row_state(shown.result)
     score = row_score(result)
-    reason = "" if state == "pass" else row_reason(result)
+    passed = sum(row_state(each.result) == "pass" for each in trials)
+    count = f"{passed} of {len(trials)}" if len(trials) > 1 and is_complete else ""
     suite = element("small", result.slot.suite) if with_suite else None
     target = element("span", result.slot.target, class_="target", dir="auto") if with_target else None
+    name = PLAIN_LABELS.label(result) if len(trials) == 1 else PLAIN_LABELS.case(result)
     line = element(
         "summary",
         element("span", UNICODE.marks[state], class_="mark", title=state),
-        element("span", PLAIN_LABELS.label(result), suite, class_="case", dir="auto"),
+        element("span", name, suite, class_="case", dir="auto"),
         target,
-        element("span", score or state, class_="score"),
-        element("span", shortened(reason, max_chars=_MAX_REASON_CHARS), class_="reason", dir="auto"),
+        element("span", count or score or state, class_="score", title=f"{count} passed" if count else None),
+        element("span", _short_reason(result), class_="reason", dir="auto"),
     )
+    inside = [_omitted_note(shown, run_id)] if is_brief else _trials(trials, shown, run_id)
     return element(
         "details",
         line,
-        element("div", *([_omitted_note(detail, run_id)] if is_brief else _parts(detail)), class_="inside"),
+        element("div", *inside, class_="inside"),
         class_=f"row {state}",
         id=f"row-{number}",
         data_state=state,
@@ -58,12 +78,36 @@ def row_element(
     )
 
 
+def _short_reason(result: CaseResult) -> str:
+    return "" if row_state(result) == "pass" else shortened(row_reason(result), max_chars=_MAX_REASON_CHARS)
+
+
+def _trials(trials: Sequence[RowDetail], shown: RowDetail, run_id: str) -> Iterator[Html | None]:
+    """Yield the parts of the only trial, or an expandable element for each trial, with the shown one open."""
+    if len(trials) == 1:
+        yield from _parts(shown, run_id)
+        return
+    size = 0
+    for detail in sorted(trials, key=lambda each: each.result.slot.trial):
+        result, state = detail.result, row_state(detail.result)
+        head = element(
+            "summary",
+            element("span", UNICODE.marks[state], class_="mark", title=state),
+            f" trial {result.slot.trial + 1} {row_score(result) or state} ",
+            element("span", _short_reason(result), class_="reason", dir="auto"),
+        )
+        parts = [_omitted_note(detail, run_id)] if size > _MAX_TRIALS_CHARS else _parts(detail, run_id)
+        trial = element("details", head, *parts, class_=f"trial {state}", open=detail is shown)
+        size += len(trial.markup)
+        yield trial
+
+
 def _omitted_note(detail: RowDetail, run_id: str) -> Html:
     command = element("code", f"agentv show {run_id} {detail.result.eval_id}")
     return element("p", "Details omitted to limit the size of the page: ", command, class_="notice")
 
 
-def _parts(detail: RowDetail) -> Iterator[Html | None]:
+def _parts(detail: RowDetail, run_id: str) -> Iterator[Html | None]:
     result, case = detail.result, detail.case
     turns = () if detail.answer is None else detail.answer.messages_by_turn
     yield _error(result)
@@ -85,7 +129,9 @@ def _parts(detail: RowDetail) -> Iterator[Html | None]:
         yield _turn(each, messages_by_name.get(each.name, ())) if each.type == TURN else _evaluator(each)
     yield _labels(detail)
     yield None if turns else _transcript(detail)
-    yield _facts(detail)
+    changes = FileChanges.of(detail.answer)
+    yield changed_files(changes, f"agentv show {shlex.quote(run_id)} {shlex.quote(result.eval_id)} -v")
+    yield _facts(detail, changes)
 
 
 def _text_section(title: str, text: str) -> Html | None:
@@ -182,7 +228,8 @@ def _transcript(detail: RowDetail) -> Html | None:
 
 def _steps(title: str, messages: Sequence[Message], trace: Sequence[TraceEvent] = ()) -> Html | None:
     """Return messages and their calls as a list, or else a trace; None if there are none."""
-    steps = [step for message in messages for step in _message(message)] or list(map(_event, trace))
+    tools: dict[str, str] = {}
+    steps = [step for message in messages for step in _message(message, tools)] or list(map(_event, trace))
     if not steps:
         return None
     shown = list(_limited(steps))
@@ -202,11 +249,15 @@ def _limited(parts: Sequence[Html]) -> Iterator[Html]:
         yield part
 
 
-def _message(message: Message) -> Iterator[Html]:
-    text = content_text(message.content)
-    if text or not message.tool_calls:
+def _message(message: Message, tools: dict[str, str]) -> Iterator[Html]:
+    """Yield the text of a message, its calls and its results; `tools` collects the tools of calls by their ids."""
+    calls, results = calls_of(message), tuple(results_of(message))
+    text = "" if message.role == "tool" and results else content_text(message.content)
+    if text or not (calls or results):
         yield element("li", element("b", message.role), _block(text))
-    yield from (_call(call.tool, call.input, call.output) for call in message.tool_calls)
+    tools.update({call.id: call.tool for call in calls if call.id is not None})
+    yield from (_call(call.tool, call.input, call.output) for call in calls)
+    yield from (_call(f"{tool_of(each, tools)} ->", None, shown_output(each.output)) for each in results)
 
 
 def _event(event: TraceEvent) -> Html:
@@ -236,7 +287,7 @@ def _value(value: JsonValue) -> str:
     return value if isinstance(value, str) else pretty_json(value)
 
 
-def _facts(detail: RowDetail) -> Html:
+def _facts(detail: RowDetail, changes: FileChanges | None) -> Html:
     result = detail.result
     tokens = usage_text(result.target_usage).removeprefix("-")
     estimated = " (estimated)" if result.is_target_estimated else ""
@@ -249,6 +300,7 @@ def _facts(detail: RowDetail) -> Html:
         "tags": ", ".join(result.tags),
         "metadata": pretty_json(result.metadata) if result.metadata else "",
         "calls" if detail.answer and detail.answer.turns else "attempts": _attempts(detail),
+        "workspace": (changes.folder if changes is not None else None) or "",
         "logs": ", ".join(detail.answer.log_paths) if detail.answer else "",
     }
     known = [element("div", element("dt", name), element("dd", value)) for name, value in facts.items() if value]

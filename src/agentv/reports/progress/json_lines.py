@@ -7,6 +7,7 @@ from agentv.reports.run.report_json import ToRecord, report_to_json
 from agentv.reports.text.printable import printable_json
 from agentv.types.events import (
     AnswerArrived,
+    CaseOpened,
     LogLine,
     ProgressEvent,
     RetryNoted,
@@ -29,7 +30,7 @@ DISPLAY_SCHEMA = "agentv-display-1"
 
 
 class JsonLines:
-    """An observer that writes every event except lines of logs as one JSON object with `schema` and `event`."""
+    """An observer that writes all events but lines of logs and cases as JSON objects with `schema` and `event`."""
 
     def __init__(self, stream: TextIO, *, to_record: ToRecord) -> None:
         self._stream = stream
@@ -37,7 +38,7 @@ class JsonLines:
 
     def notify(self, event: RunEvent) -> None:
         """Write one event."""
-        if isinstance(event, LogLine):
+        if isinstance(event, LogLine | CaseOpened):
             return
         line = compact_json({"schema": DISPLAY_SCHEMA, **event_to_json(event, self._to_record)})
         self._stream.write(printable_json(line) + "\n")

@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from io import TextIOWrapper
 from typing import TextIO
@@ -12,16 +12,18 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from agentv.reports.progress.finished_cases import FinishedCases
 from agentv.reports.progress.progress import Progress, judged, plan_text, stopping_text
-from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, failure_line
+from agentv.reports.run.failed_cases import case_line
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels
 from agentv.reports.text.amounts import count_text, percent_text
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Signs, signs_for
-from agentv.reports.text.width import clip, display_width, pad, wrap
+from agentv.reports.text.width import clip, clip_names, display_width, pad, wrap
 from agentv.scoring.results.aggregation import row_state
-from agentv.types.events import RowFinished, RunEvent, RunNote, RunStarted, RunStopping
+from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent, RunNote, RunStarted, RunStopping
 from agentv.types.protocols import Clock
-from agentv.types.results import RowState
+from agentv.types.results import CaseOutcome, RowState
 
 _NAME_WIDTH = 16
 _MIN_BAR_WIDTH = 4
@@ -78,7 +80,8 @@ def _target_rows(
 ) -> list[str]:
     """Return a line per target: name, bar, and counts in columns. The bar fills the remaining width."""
     max_name_width = max(_NAME_WIDTH, width // 4)
-    names = [clip(one_line(signs.escape_unsupported(name)), max_name_width, mark=signs.ellipsis) for name, _ in targets]
+    whole = [one_line(signs.escape_unsupported(name)) for name, _ in targets]
+    names = clip_names(whole, max_name_width, mark=signs.ellipsis)
     table = [_cells(counts, planned, signs) for _, counts in targets]
     column_names = table[0] if table else ()
     widths = {name: max(display_width(cells[name]) for cells in table) for name in column_names}
@@ -149,7 +152,7 @@ class LiveScreen:
         self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
         self._signs = signs_for(stream.encoding)
         self._progress: Progress | None = None
-        self._labels = PLAIN_LABELS
+        self._labels, self._cases = PLAIN_LABELS, FinishedCases()
         self._lock = threading.Lock()
         self._live = _Block(
             console=self._console,
@@ -166,7 +169,7 @@ class LiveScreen:
         """Process one event."""
         if isinstance(event, RunStarted):
             self._progress = Progress(event, self._clock())
-            self._labels = RowLabels.of_run(event)
+            self._labels, self._cases = RowLabels.of_run(event), FinishedCases(event.trials)
             # Draw once before the thread starts: a print during the thread's first drawing would show the block twice.
             self._live.start(refresh=True)
         elif self._progress is not None:
@@ -174,18 +177,26 @@ class LiveScreen:
                 self._progress.add(event)
         match event:
             case RowFinished(result):
-                state = row_state(result)
-                if state in _STYLES:
-                    line = failure_line(
-                        self._signs.marks[state], result, self._labels, signs=self._signs, width=self._width
-                    )
-                    self._write(line, _STYLES[state])
+                self._write_cases(filter(None, [self._cases.add(result)]))
+            case RowKept(result):
+                self._cases.add(result)
+            case RunEnded():
+                self._write_cases(self._cases.unfinished())
             case RunNote(message):
                 self._print(f"note: {one_line(message)}", "dim")
             case RunStopping():
                 self._print(stopping_text(event), "yellow")
             case _:
                 pass
+
+    def _write_cases(self, cases: Iterable[CaseOutcome]) -> None:
+        for case in cases:
+            state = row_state(case.result)
+            mark = self._signs.marks[state]
+            line = case_line(mark, case, self._labels, signs=self._signs, width=self._width)
+            first, *others = [line] if display_width(line) <= self._width else wrap(line, self._width - 2)
+            for text in (first, *(f"  {each}" for each in others)):
+                self._write(text, _STYLES[state])
 
     def draw(self) -> None:
         """Redraw the block now."""

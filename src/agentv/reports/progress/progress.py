@@ -1,27 +1,30 @@
 """The progress of a run, counted from its events, and shown as plain lines that never move the cursor."""
 
 import math
+import shlex
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import islice
 from typing import TextIO
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.reports.progress.finished_cases import FinishedCases
+from agentv.reports.run.failed_cases import annotations, case_line
 from agentv.reports.run.figures import STATE_NAMES
-from agentv.reports.run.gate_cases import Annotation, annotation_of, annotations
-from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, failure_line
+from agentv.reports.run.file_changes import ChangesText, FileChanges
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels
 from agentv.reports.text.amounts import clock_text, count_text, money_text, percent_text, seconds_text
-from agentv.reports.text.printable import escape_commands, one_line
-from agentv.reports.text.signs import Signs, signs_for
-from agentv.reports.text.width import clip
+from agentv.reports.text.printable import escape_commands, one_line, printable
+from agentv.reports.text.signs import Signs, signs_for, without_colour
+from agentv.reports.text.width import clip, wrap_lines
 from agentv.scoring.counting.tallies import JUDGED_STATES, saved_by_judges
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import (
     AnswerArrived,
+    CaseOpened,
     LogLine,
     RetryNoted,
     RowBegun,
@@ -37,9 +40,9 @@ from agentv.types.events import (
     RunStopping,
 )
 from agentv.types.protocols import Clock
-from agentv.types.records.answer import ResultKey
+from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
-from agentv.types.results import RunReport
+from agentv.types.results import CaseOutcome, RowState, RunReport
 
 _MAX_SUITE_NAMES = 3
 
@@ -205,18 +208,18 @@ HEARTBEAT_SHARE = 0.1
 _MAX_LINE_WIDTH = 300  # longer reasons are cut; the report at the end and `agentv show` print them whole
 
 _PRINTED = frozenset({RunStarted, RunNote, RunStopping, RunEnded})
-_STATE_WORDS = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
+_STATE_WORDS: Mapping[RowState, str] = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
 _MIN_TEXT_WIDTH = 40
-_MAX_ANNOTATIONS = 10
-"""The number of annotations that GitHub shows for a step."""
+_GUTTER_WIDTH = len("  question │ ")
+_MAX_QUESTIONS = 10_000
+"""The number of questions that are remembered for their answers."""
 
 
 class PlainLines:
-    """An observer that writes one line per failure, and a progress line every 10 % or 30 s.
+    """An observer that writes one line per case that did not pass, and a progress line every 10 % or 30 s.
 
-    With `github`, failures are also `::error` commands, which GitHub Actions shows at their file and line: at the end
-    of the run, because it shows ten of a step, and the cases that made a gate fail come first. `tick_s` starts a thread
-    that checks at this interval whether 30 s have passed.
+    With `github`, the cases that the report lists are also `::error` commands, which GitHub Actions shows at their file
+    and line, at the end of the run. `tick_s` starts a thread that checks at this interval whether 30 s have passed.
     """
 
     needs_whole_rows = False
@@ -228,7 +231,7 @@ class PlainLines:
         self._signs: Signs = signs_for(stream.encoding)
         self._progress: Progress | None = None
         self._labels = PLAIN_LABELS
-        self._failed: list[Annotation] = []
+        self._cases = FinishedCases()
         self._last_beat = clock()
         self._next_share = HEARTBEAT_SHARE
         self._lock = threading.Lock()  # held while lines are written
@@ -241,12 +244,15 @@ class PlainLines:
         """Process one event."""
         if self._progress is not None:
             self._progress.add(event)
-        if type(event) is RowFinished:
-            self._write_row(event.result)
+        if type(event) is RowFinished or type(event) is RowKept:
+            self._add_row(event.result, is_kept=type(event) is RowKept)
         elif type(event) in _PRINTED:
             with self._lock:
                 if type(event) is RunStarted:
                     self._begin(event)
+                if type(event) is RunEnded:
+                    for case in self._cases.unfinished():
+                        self._write_case(case)
                 self._line(self._text(event))
                 if self._github and type(event) is RunEnded:
                     self._annotate(event.report)
@@ -275,7 +281,7 @@ class PlainLines:
 
     def _begin(self, event: RunStarted) -> None:
         self._progress = Progress(event, self._clock())
-        self._labels = RowLabels.of_run(event)
+        self._labels, self._cases = RowLabels.of_run(event), FinishedCases(event.trials)
         self._last_beat = self._progress.started_at
 
     def _text(self, event: RunEvent) -> str:
@@ -289,20 +295,24 @@ class PlainLines:
             case _:
                 return ""  # an empty line before the report
 
-    def _write_row(self, result: CaseResult) -> None:
-        word = _STATE_WORDS.get(row_state(result))
-        if word is not None:
+    def _add_row(self, result: CaseResult, *, is_kept: bool) -> None:
+        case = self._cases.add(result)
+        if is_kept:
+            return
+        if case is not None:
             with self._lock:
-                self._line(failure_line(word, result, self._labels, signs=self._signs, width=_MAX_LINE_WIDTH))
-            if self._github and len(self._failed) < _MAX_ANNOTATIONS:
-                self._failed.append(annotation_of(result, self._labels))
+                self._write_case(case)
         progress = self._progress
         if progress is not None and (progress.share or 0.0) >= self._next_share - 1e-9:
             with self._lock:
                 self._write_progress(progress, self._clock())
 
+    def _write_case(self, case: CaseOutcome) -> None:
+        word = _STATE_WORDS[row_state(case.result)]
+        self._line(case_line(word, case, self._labels, signs=self._signs, width=_MAX_LINE_WIDTH))
+
     def _annotate(self, report: RunReport) -> None:
-        for command in islice(annotations(report, self._failed, self._labels), _MAX_ANNOTATIONS):
+        for command in annotations(report, self._labels):
             self._write(command)
 
     def _write_progress(self, progress: Progress, now: datetime) -> None:
@@ -328,30 +338,34 @@ class PlainLines:
 
 
 class VerboseLines:
-    """An observer that writes one line for each answer, each retry, and each line of a target's log.
+    """An observer that writes each question and answer in full, and one line for each retry and line of a target's log.
 
-    `stream` is called for every line and returns the stream to write to. Lines of logs are cut to `width` cells
-    (default: 300), but keep at least 40 cells of their text.
+    `stream` is called for every line and returns the stream to write to. Questions and answers are wrapped to `width`
+    cells (None: not at all). Lines of logs are cut to it (default: 300), but keep at least 40 cells of their text.
     """
 
-    event_types = (AnswerArrived, RetryNoted, LogLine)
+    event_types = (CaseOpened, AnswerArrived, RetryNoted, LogLine)
 
     def __init__(self, stream: Callable[[], TextIO], *, width: int | None = None) -> None:
         self._stream = stream
-        self._width = width or _MAX_LINE_WIDTH
+        self._width = width
+        self._questions: dict[tuple[str, str, str | None], str] = {}
 
     def notify(self, event: RunEvent) -> None:
         """Process one event."""
         match event:
+            case CaseOpened(case):
+                if len(self._questions) == _MAX_QUESTIONS:
+                    self._questions.pop(next(iter(self._questions)))
+                self._questions[case.suite, case.eval_id, case.prompt] = case.question
             case AnswerArrived(answer):
-                outcome = f"error {answer.error.kind}" if answer.error else count_text(len(answer.text), "character")
-                took = seconds_text(None if answer.duration_ms is None else answer.duration_ms / 1000)
-                self._line(f"answer: {_name(answer.slot)} {answer.slot.target}: {outcome} in {took}")
+                self._write(self._answer_lines(answer))
             case RetryNoted(target, eval_id, kind, wait_s):
-                self._line(f"retry: {eval_id} {target}: {kind}; retrying in {seconds_text(wait_s)}")
+                self._write([one_line(f"retry: {eval_id} {target}: {kind}; retrying in {seconds_text(wait_s)}")])
             case LogLine(slot, target, text):
                 name = f"log: {_name(slot)} {target}: "
-                self._line(name + text, max_width=max(self._width, len(name) + _MIN_TEXT_WIDTH))
+                room = max(self._width or _MAX_LINE_WIDTH, len(name) + _MIN_TEXT_WIDTH)
+                self._write([clip(one_line(name + text), room, mark=signs_for(self._encoding).ellipsis)])
             case _:
                 pass
 
@@ -359,13 +373,39 @@ class VerboseLines:
         """Flush the stream."""
         self._stream().flush()
 
-    def _line(self, text: str, *, max_width: int | None = None) -> None:
-        stream = self._stream()
-        encoding = stream.encoding or "utf-8"
-        line = escape_commands(one_line(text)).encode(encoding, "backslashreplace").decode(encoding)
-        if max_width is not None:
-            line = clip(line, max_width, mark=signs_for(encoding).ellipsis)
-        stream.write(line + "\n")
+    @property
+    def _encoding(self) -> str:
+        return self._stream().encoding or "utf-8"
+
+    def _answer_lines(self, answer: Answer) -> Iterator[str]:
+        """Yield the head of an answer, question and answer behind a gutter, and what changed in its workspace."""
+        slot = answer.slot
+        outcome = f": error {answer.error.kind}" if answer.error else ""
+        took = seconds_text(None if answer.duration_ms is None else answer.duration_ms / 1000)
+        yield one_line(f"answer: {_name(slot)} {slot.target}{outcome} in {took}")
+        texts = {
+            "question": self._questions.get((slot.suite, slot.eval_id, slot.prompt), ""),
+            "answer": answer.text,
+            "error": "" if answer.error is None else answer.error.message,
+        }
+        signs = signs_for(self._encoding)
+        room = None if self._width is None else max(self._width - _GUTTER_WIDTH, _MIN_TEXT_WIDTH)
+        for name, text in texts.items():
+            lines = wrap_lines(signs.escape_unsupported(printable(text)), room) if text else []
+            for number, line in enumerate(lines):
+                yield f"  {'' if number else name:8} {signs.gutter} {line}".rstrip()
+        changes = FileChanges.of(answer)
+        if changes is not None:
+            command = f"agentv show {answer.run_id or 'latest'} {shlex.quote(slot.eval_id)} -v"
+            layout = ChangesText(room, signs, without_colour, rest_command=one_line(command))
+            yield from (f"  {line}" for line in (*layout.files(changes), *layout.diff(changes)))
+            if changes.folder is not None:
+                yield f"  workspace: {one_line(changes.folder)}"
+
+    def _write(self, lines: Iterable[str]) -> None:
+        stream, encoding = self._stream(), self._encoding
+        safe = (escape_commands(printable(line)) for line in lines)
+        stream.write("".join(f"{line.encode(encoding, 'backslashreplace').decode(encoding)}\n" for line in safe))
         stream.flush()
 
 

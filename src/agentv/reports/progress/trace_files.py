@@ -16,7 +16,8 @@ _MAX_NAME = 100
 class TraceFiles:
     """An observer that writes one file per answer into the folder of its run, within `folder`.
 
-    The name of a file has the case, the target, the trial and the attempt.
+    The name of a file has the case, the target, the trial and the attempt; that of a result that was judged or answered
+    again has its generation, too.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -39,7 +40,8 @@ class TraceFiles:
         slot = result.slot
         case = re.sub(r"[^\w.-]+", "_", slot.eval_id)[:_MAX_NAME]
         target = re.sub(r"[^\w.-]+", "_", slot.target)[:_MAX_NAME]
-        base = name = f"{case}_{target}_trial-{slot.trial}_attempt-{result.attempt}"
+        generation = f"_generation-{result.generation}" if result.generation else ""
+        base = name = f"{case}_{target}_trial-{slot.trial}_attempt-{result.attempt}{generation}"
         number = 2
         while name in self._names:
             name, number = f"{base}_{number}", number + 1

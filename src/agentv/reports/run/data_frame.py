@@ -2,24 +2,40 @@
 
 import importlib
 import importlib.util
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from agentv.reports.run.row_text import is_judged
 from agentv.types.errors import MissingExtraError
 from agentv.types.records.result import CaseResult
+from agentv.types.results import CaseTexts
 
 Cell: TypeAlias = str | float | int | None
 
-TEXTS = ("suite", "case", "target", "prompt", "status", "verdict", "reasoning", "error", "answer", "tags")
+TEXTS = (
+    "suite",
+    "case",
+    "target",
+    "prompt",
+    "status",
+    "verdict",
+    "question",
+    "expected",
+    "answer",
+    "reasoning",
+    "error",
+    "tags",
+)
 """The columns of texts; `trial` has whole numbers, and all other columns have floats."""
 
 TRIAL = "trial"
 
 
-def columns_of(rows: Iterable[CaseResult]) -> dict[str, list[Cell]]:
-    """Return the columns of results by name: the evaluators' scores follow the score of the case."""
-    results = list(rows)
+def columns_of(results: Sequence[CaseResult], texts: Sequence[CaseTexts]) -> dict[str, list[Cell]]:
+    """Return the columns of results by name: the evaluators' scores follow the score of the case.
+
+    `texts` are those of the case of each result.
+    """
     names = dict.fromkeys(each.name for row in results for each in row.evaluator_results)
     columns: dict[str, list[Cell]] = {
         "suite": [row.slot.suite for row in results],
@@ -35,9 +51,11 @@ def columns_of(rows: Iterable[CaseResult]) -> dict[str, list[Cell]]:
         columns[f"score.{name}"] = [_score(row, name) for row in results]
     return {
         **columns,
+        "question": [each.question or None for each in texts],
+        "expected": [each.expected or None for each in texts],
+        "answer": [row.candidate_answer for row in results],
         "reasoning": [row.reasoning or "; ".join(row.misses) or None for row in results],
         "error": [None if row.error is None else row.error.message for row in results],
-        "answer": [row.candidate_answer for row in results],
         "duration_ms": [row.duration_ms for row in results],
         "cost_usd": [row.cost_usd for row in results],
         "tags": [", ".join(row.tags) for row in results],

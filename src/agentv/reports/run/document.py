@@ -1,7 +1,7 @@
 """A run as a document: the verdict, the cases that made a gate fail, then the numbers."""
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from agentv.reports.document.blocks import (
@@ -23,6 +23,7 @@ from agentv.reports.document.blocks import (
     Value,
     Verdict,
 )
+from agentv.reports.run.failed_cases import case_blocks, gate_outcomes
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
     CORRECTED_HEADS,
@@ -32,36 +33,27 @@ from agentv.reports.run.figures import (
     corrected_notes,
     estimated_note,
     evaluator_figures,
+    has_histogram,
+    has_tables,
     shown_k,
     target_figures,
+    target_lines,
 )
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.run.gate_cases import (
-    case_facts,
-    case_texts,
-    gate_heading,
-    gate_outcomes,
-    named_before,
-    other_failing,
-    rest_text,
-)
 from agentv.reports.run.groups import group_table_rows
 from agentv.reports.run.matrix import best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
-from agentv.reports.run.row_text import RowLabels, row_reason, row_score
+from agentv.reports.run.row_text import RowLabels
 from agentv.reports.run.views import counts_text
 from agentv.reports.text.amounts import count_text, took_text
-from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
-from agentv.types.records.result import CaseResult
 from agentv.types.records.run import RunRecord
-from agentv.types.results import CaseName, GateCase, GateResult, RowState, RunReport
+from agentv.types.results import CaseOutcome, RowState, RunReport
 from agentv.types.summaries import CellSummary, GroupSummary, MatrixSummary, TargetSummary
 
 _TONES: Mapping[int, Tone] = {0: "good", 1: "bad"}
 _MARKS: Mapping[int, RowState] = {0: "pass", 1: "fail"}
 _MAX_TARGET_COLUMNS = 4
-_MAX_GATES = 3
 _MAX_ITEMS = 20
 _MAX_EVALUATORS = 100
 _MAX_GROUP_ROWS = 100
@@ -71,21 +63,17 @@ _MAX_UNFOLDED_EVALUATORS = 6
 def run_document(report: RunReport, record: RunRecord | None, *, is_short: bool) -> Document:
     """Return the document.
 
-    A short one fits a pull request comment: it counts what its tables and lists leave out, lists some of the results
-    that did not pass, and has the facts about the run at its end.
+    A short one fits a pull request comment: it counts what its tables and lists leave out, has a line for each target
+    of a small run, and has the facts about the run at its end.
     """
     limits = _Limits(is_short=is_short)
     facts = Facts(tuple(_facts(report, record)))
     blocks = (
         *(() if is_short else (facts,)),
-        *_failed_gates(report, limits),
-        *_targets(report.targets, limits),
-        *_matrix(report.matrix, limits),
+        *_cases(report),
+        *(_tables(report, limits) if has_tables(report) or not is_short else (target_lines(report),)),
         *_corrected(report, limits),
         *_baseline(report),
-        *((Section("Scores", (Histogram(report.histogram),)),) if any(report.histogram) else ()),
-        *(_failing(report) if is_short else ()),
-        *_evaluators(report, limits),
         *_groups(report, limits),
         *_remarks("Flaky cases", report.flaky, limits),
         *_remarks("Notes", report.notes, limits),
@@ -95,6 +83,15 @@ def run_document(report: RunReport, record: RunRecord | None, *, is_short: bool)
     )
     name = record.name if record is not None else None
     return Document(Quote(name) if name else "", blocks, mark=_MARKS.get(report.exit_code, "error"))
+
+
+def _tables(report: RunReport, limits: "_Limits") -> Iterator[Block]:
+    """Yield the tables of targets, the matrix, the histogram and the table of evaluators."""
+    yield from _targets(report.targets, limits)
+    yield from _matrix(report.matrix, limits)
+    if has_histogram(report):
+        yield Section("Scores", (Histogram(report.histogram),))
+    yield from _evaluators(report, limits)
 
 
 def document_format(render: Callable[[Sequence[Document]], str], tools: ReportTools) -> Format:
@@ -153,41 +150,17 @@ def _commit(git: JsonObject | None) -> str:
     return f"{commit} with changes" if commit and (git or {}).get("dirty") else commit
 
 
-def _failed_gates(report: RunReport, limits: _Limits) -> Iterator[Block]:
-    gates = report.verdict.gates_with_cases
-    for gate in gates[limits.first(_MAX_GATES)]:
-        labels = RowLabels(with_suite=len({case.result.slot.suite for case in gate.cases}) > 1)
-        named = named_before(gate, report)
-        items = tuple(_gate_case(case, labels, named) for case in gate.cases)
-        yield Section(_gate_title(gate), (Items(items, _command_phrase(rest_text(gate, report))),))
-    if more := limits.more(_MAX_GATES, (len(gates), "failed gate")):
-        yield Lines(more)
+def _cases(report: RunReport) -> Iterator[Block]:
+    """Yield the cases that did not pass."""
+    suites = {case.result.slot.suite for case in _named_cases(report)}
+    labels = RowLabels(with_suite=len(suites) > 1, with_target=len(report.targets) > 1, with_place=True)
+    yield from case_blocks(report, labels)
 
 
-def _gate_title(gate: GateResult) -> Phrase:
-    expression = repr(gate.expression)
-    before, _, after = gate_heading(gate).partition(expression)
-    return (before, Quote(expression), after)
-
-
-def _gate_case(case: GateCase, labels: RowLabels, named: Collection[CaseName]) -> Item:
-    facts = (case_facts(case), *_place(case.result))
-    return Item(
-        (Quote(labels.case(case.result)), " on ", Quote(case.result.slot.target)),
-        facts=tuple(filter(None, facts)),
-        mark=row_state(case.result),
-        comments=tuple(case_texts(case, named)),
-    )
-
-
-def _place(row: CaseResult) -> tuple[Phrase, ...]:
-    return (("at ", Quote(f"{row.file}:{row.line}")),) if row.file else ()
-
-
-def _command_phrase(text: str) -> Phrase:
-    """Return `and 3 more: COMMAND` with the command as a quote."""
-    count, separator, command = text.partition(": ")
-    return (f"{count}{separator}", Quote(command)) if separator else text
+def _named_cases(report: RunReport) -> Iterator[CaseOutcome]:
+    yield from report.cases
+    for gate in report.verdict.gates_with_cases:
+        yield from gate.cases
 
 
 def _targets(targets: Sequence[TargetSummary], limits: _Limits) -> Iterator[Block]:
@@ -259,26 +232,6 @@ def _baseline(report: RunReport) -> Iterator[Block]:
     finding = ("compared with ", Quote(summary.baseline), ": ", Quote(summary.finding))
     numbers = Table(BASELINE_HEADS, (cells,)) if cells else Lines(("No case was scored in both.",))
     yield Section("Baseline", (Lines((finding,)), numbers))
-
-
-def _failing(report: RunReport) -> Iterator[Block]:
-    """Yield the first results that did not pass, without the cases of failed gates, and the number of the others."""
-    rows, rest = other_failing(report)
-    if rows or rest:
-        labels = RowLabels(with_suite=len({row.slot.suite for row in rows}) > 1)
-        more = f"and {rest:,} more: agentv show {report.run_id} --failed" if rest else ""
-        items = Items(tuple(_failing_item(row, labels) for row in rows), _command_phrase(more))
-        yield Section(f"Did not pass: {report.failing_total:,}", (items,))
-
-
-def _failing_item(row: CaseResult, labels: RowLabels) -> Item:
-    partial = row.partial.text if row.partial is not None else None
-    return Item(
-        (Quote(labels.label(row)), " on ", Quote(row.slot.target)),
-        facts=tuple(filter(None, (row_score(row), *_place(row)))),
-        mark=row_state(row),
-        comments=(("", row_reason(row)), *([("partial answer", partial)] if partial else [])),
-    )
 
 
 def _evaluators(report: RunReport, limits: _Limits) -> Iterator[Block]:

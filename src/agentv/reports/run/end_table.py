@@ -1,10 +1,11 @@
-"""The report at the end of a run as text: tables, histogram, evaluators, failing cases, files, and the verdict."""
+"""The report at the end of a run as text: the cases that did not pass, tables, files, and the verdict."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agentv.reports.document.blocks import Facts, Histogram
 from agentv.reports.document.text import TextRenderer
+from agentv.reports.run.failed_cases import case_blocks, gate_outcomes
 from agentv.reports.run.figures import (
     baseline_lines,
     corrected_notes,
@@ -12,20 +13,14 @@ from agentv.reports.run.figures import (
     cost_text,
     estimated_note,
     evaluator_difference,
+    has_histogram,
+    has_tables,
     rate_text,
     shown_k,
+    target_lines,
     usage_text,
 )
-from agentv.reports.run.gate_cases import (
-    case_facts,
-    case_texts,
-    gate_heading,
-    gate_outcomes,
-    named_before,
-    other_failing,
-    rest_text,
-)
-from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels
 from agentv.reports.text.amounts import (
     money_text,
     percent_interval_text,
@@ -36,19 +31,13 @@ from agentv.reports.text.amounts import (
     took_text,
 )
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.signs import ASCII, UNICODE, Paint, Signs, state_colour, without_colour
-from agentv.reports.text.width import clip, display_width, side_by_side, table, with_reason, wrap
-from agentv.scoring.results.aggregation import row_state
-from agentv.types.records.result import CaseResult
-from agentv.types.results import GateResult, RunReport
+from agentv.reports.text.signs import ASCII, UNICODE, Paint, Signs, without_colour
+from agentv.reports.text.width import display_width, side_by_side, table, wrap
+from agentv.types.results import RunReport
 from agentv.types.summaries import MatrixSummary, TargetSummary, TrialSummary
 from agentv.types.usage import Usage
 
 _MAX_FLAKY = 10
-_MIN_NAME_WIDTH = 8
-_TEXT_LABEL_WIDTH = 10
-_MAX_TEXT_WIDTH = 300
-_MAX_TEXT_CHARS = 2_100
 
 
 def end_report(
@@ -66,21 +55,11 @@ def end_report(
     """
     signs = UNICODE if unicode else ASCII
     text = TextRenderer(width, signs, paint)
-    tables = [_quality_rows(report.targets), _count_rows(report.targets), _spending_rows(report.targets)]
     blocks = [
-        *(
-            _gate_cases(gate, report, width=width, signs=signs, paint=paint, labels=labels)
-            for gate in report.verdict.gates_with_cases
-        ),
-        *(table(rows, width, paint) for rows in side_by_side(tables, width)),
-        [estimated_note(report.targets)] if estimated_note(report.targets) else [],
-        table(_trial_rows(report.targets), width, paint),
-        _matrix_lines(report.matrix, width, paint),
-        list(text.block(Histogram(report.histogram))),
-        table(_evaluator_rows(report), width, paint),
+        *(list(text.block(each)) for each in case_blocks(report, labels)),
+        *(_tables(report, width, paint, text) if has_tables(report) else [list(text.block(target_lines(report)))]),
         [*table(corrected_rows(report.corrected), width, paint), *corrected_notes(report.corrected)],
         [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
-        _failing(report, width=width, signs=signs, paint=paint, labels=labels),
         list(text.block(_flaky(report.flaky))),
         list(text.block(Facts(tuple(("note", note) for note in report.notes)))),
         _footer(report, files),
@@ -88,6 +67,19 @@ def end_report(
         _verdict(report, width, signs, paint),
     ]
     return signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
+
+
+def _tables(report: RunReport, width: int | None, paint: Paint, text: TextRenderer) -> Iterator[list[str]]:
+    """Yield the tables of targets, the matrix, the histogram and the table of evaluators."""
+    targets = report.targets
+    tables = [_quality_rows(targets), _count_rows(targets), _spending_rows(targets)]
+    yield from (table(rows, width, paint) for rows in side_by_side(tables, width))
+    yield [estimated_note(targets)] if estimated_note(targets) else []
+    yield table(_trial_rows(targets), width, paint)
+    yield _matrix_lines(report.matrix, width, paint)
+    if has_histogram(report):
+        yield list(text.block(Histogram(report.histogram)))
+    yield table(_evaluator_rows(report), width, paint)
 
 
 def _quality_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
@@ -207,56 +199,6 @@ def _matrix_lines(matrix: MatrixSummary | None, width: int | None, paint: Paint)
     from agentv.reports.run.matrix import matrix_lines  # noqa: PLC0415 - most runs have one prompt and one target
 
     return matrix_lines(matrix, width, paint)
-
-
-def _gate_cases(
-    gate: GateResult, report: RunReport, *, width: int | None, signs: Signs, paint: Paint, labels: RowLabels
-) -> list[str]:
-    """Return the cases that made a gate fail, each with its question, answers and reasons on a line of their own."""
-    lines, named = [paint(one_line(gate_heading(gate)), "bold")], named_before(gate, report)
-    for case in gate.cases:
-        state = row_state(case.result)
-        target = f"  {one_line(case.result.slot.target)}" if labels.with_target else ""
-        head = f"{labels.case(case.result)}{target}  {case_facts(case)}"
-        lines.append(f"{paint(signs.marks[state], state_colour(state))} {_cut(head, width, signs, indent=2)}")
-        for name, text in case_texts(case, named):
-            line = one_line(text[:_MAX_TEXT_CHARS])
-            is_whole = width is None and name == "reason"
-            shown = line if is_whole else _cut(line, width, signs, indent=_TEXT_LABEL_WIDTH + 2)
-            lines.append(f"  {name:{_TEXT_LABEL_WIDTH}}{signs.escape_unsupported(shown)}")
-    rest = rest_text(gate, report)
-    return [*lines, rest] if rest else lines
-
-
-def _cut(text: str, width: int | None, signs: Signs, *, indent: int) -> str:
-    """Return one line of text, cut to the room behind an indent, or to 300 cells if lines are not cut."""
-    room = _MAX_TEXT_WIDTH if width is None else max(width - indent, _MIN_NAME_WIDTH)
-    return clip(signs.escape_unsupported(text), room, mark=signs.ellipsis)
-
-
-def _failing(report: RunReport, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
-    rows, rest = other_failing(report)
-    if not rows and not rest:
-        return []
-    lines = [paint(f"did not pass: {report.failing_total:,}", "bold")]
-    for result in rows:
-        lines.extend(_failing_case(result, width=width, signs=signs, paint=paint, labels=labels))
-    if rest > 0:
-        lines.append(f"and {rest:,} more: agentv show {report.run_id} --failed")
-    return lines
-
-
-def _failing_case(result: CaseResult, width: int | None, signs: Signs, paint: Paint, labels: RowLabels) -> list[str]:
-    """Return a result with its reason: on the same line, or wrapped below it behind a gutter."""
-    state = row_state(result)
-    target = f"  {signs.escape_unsupported(one_line(result.slot.target))}" if labels.with_target else ""
-    score = row_score(result)
-    rest = f"{target}  {score}" if score else target
-    taken = display_width(f"{signs.marks[state]} {labels.trial(result)}{rest}")
-    max_width = None if width is None else max(width - taken, _MIN_NAME_WIDTH)
-    head = f"{labels.label(result, signs=signs, max_width=max_width)}{rest}"
-    mark = paint(signs.marks[state], state_colour(state))
-    return with_reason(mark, head=head, reason=signs.escape_unsupported(row_reason(result)), width=width, signs=signs)
 
 
 def _flaky(cases: Sequence[str]) -> Facts:

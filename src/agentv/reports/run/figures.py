@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from agentv.reports.document.blocks import INTERVAL, Lines, Quote
 from agentv.reports.text.amounts import (
     count_text,
     difference_text,
@@ -18,12 +19,13 @@ from agentv.reports.text.amounts import (
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Signs
 from agentv.reports.text.width import clip
-from agentv.types.results import RowState
+from agentv.types.results import RowState, RunReport
 from agentv.types.summaries import (
     BaselineSummary,
     CorrectedRate,
     EvaluatorSummary,
     Interval,
+    MatrixSummary,
     TargetSummary,
     TrialSummary,
 )
@@ -106,6 +108,72 @@ class Figure(Struct, frozen=True):
     """May be empty."""
     share: float | None = None
     """The value of a rate, 0..1."""
+
+
+_MIN_TABLE_RESULTS = 20
+_MIN_HISTOGRAM_RESULTS = 50
+
+
+def has_tables(report: RunReport) -> bool:
+    """Return True for a run that is large enough for tables; a smaller one has a line for each target."""
+    return sum(report.counts.values()) >= _MIN_TABLE_RESULTS
+
+
+def has_histogram(report: RunReport) -> bool:
+    """Return True for a run that is large enough for a histogram of its scores."""
+    return sum(report.histogram) >= _MIN_HISTOGRAM_RESULTS
+
+
+def target_lines(report: RunReport) -> Lines:
+    """Return a line for each target of a small run: `agent: 5 of 6 passed (95 % CI 43.6 to 97 %), mean 0.88, $0.15`.
+
+    It ends with the passes of each prompt, if the run has prompts.
+    """
+    return Lines(
+        tuple(
+            (Quote(each.target), f": {_target_text(each)}", *_prompt_texts(report.matrix, each.target))
+            for each in report.targets
+        )
+    )
+
+
+def _prompt_texts(matrix: MatrixSummary | None, target: str) -> Iterator[str | Quote]:
+    """Yield `; passed with short 3 of 3, long 1 of 3`, or nothing without prompts."""
+    cells = () if matrix is None else matrix.cells
+    named = [(each, each.prompt) for each in cells if each.target == target and each.prompt is not None]
+    for number, (cell, prompt) in enumerate(named):
+        yield ", " if number else "; passed with "
+        yield Quote(prompt)
+        yield f" {cell.counts.get('pass', 0):,} of {cell.judged:,}"
+
+
+def _target_text(target: TargetSummary) -> str:
+    interval = target.pass_rate_interval
+    counts = target.counts
+    usage = usage_text(target.target_usage, is_estimated=target.is_target_estimated)
+    costs, latency = _all_costs(target), seconds_text(target.latency_median_s)
+    facts = (
+        f"{counts.get('pass', 0):,} of {target.judged:,} passed" if target.judged else "none judged",
+        f" ({INTERVAL} {percent_interval_text(interval)})" if interval is not None else "",
+        f", mean {score_text(target.mean_score)}" if target.judged else "",
+        *(f", {counts[state]:,} {state}" for state in ("borderline", "skipped") if counts.get(state)),
+        f", {count_text(counts['error'], 'error')}" if counts.get("error") else "",
+        *(f", {getattr(target, name):,} {name}" for name in ("unverified", "clamped") if getattr(target, name)),
+        f", {costs}" if costs != "-" else "",
+        f", median {latency}" if latency != "-" else "",
+        f", {usage} tokens" if usage != "-" else "",
+    )
+    return "".join(facts)
+
+
+def _all_costs(target: TargetSummary) -> str:
+    """Return the cost of a target and its judges: `$0.15, judges $0.02`."""
+    judges = cost_text(target.judge_cost_usd, target.judge_usage, is_estimated=target.is_judge_estimated)
+    costs = (
+        cost_text(target.target_cost_usd, target.target_usage, is_estimated=target.is_target_estimated),
+        "-" if judges == "-" else f"judges {judges}",
+    )
+    return ", ".join(each for each in costs if each != "-") or "-"
 
 
 def shown_k(targets: Sequence[TargetSummary]) -> int:

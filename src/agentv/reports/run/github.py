@@ -1,28 +1,23 @@
-"""GitHub Actions: failures as annotations."""
+"""GitHub Actions: cases that did not pass as annotations."""
 
+from agentv.reports.run.failed_cases import annotations
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.run.gate_cases import Annotation, annotation_of, annotations
-from agentv.reports.run.row_text import command_data
+from agentv.reports.run.row_text import PLAIN_LABELS, command_data
 from agentv.reports.text.printable import one_line
-from agentv.scoring.results.aggregation import row_state
-from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent
+from agentv.types.events import RunEnded, RunEvent
 from agentv.types.results import RunReport
 
 
 def make_annotations(_tools: ReportTools) -> Format:
-    """Return the format that writes an annotation for the verdict and for each result that did not pass.
+    """Return the format that writes an annotation for the verdict and for each listed case that did not pass.
 
-    GitHub shows the first ten of a step, so the verdict and the cases that made a gate fail come first, at the end of
-    the run.
+    The verdict comes first, because GitHub shows the first ten errors and the first ten warnings of a step.
     """
-    failed: list[Annotation] = []
 
     def text_of(event: RunEvent) -> str:
-        if isinstance(event, RowFinished | RowKept) and row_state(event.result) not in ("pass", "skipped"):
-            failed.append(annotation_of(event.result))
         if not isinstance(event, RunEnded):
             return ""
-        lines = (_verdict_command(event.report), *annotations(event.report, failed))
+        lines = (_verdict_command(event.report), *annotations(event.report, PLAIN_LABELS))
         return "".join(f"{line}\n" for line in lines)
 
     return Format(text_of)

@@ -6,14 +6,15 @@ from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct, field
 
+from agentv.reports.document.blocks import plain
+from agentv.reports.run.failed_cases import case_texts, gate_heading
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.run.gate_cases import case_texts, gate_heading
 from agentv.reports.run.row_text import PLAIN_LABELS, whole_reason
 from agentv.reports.text.printable import one_line, printable
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
 from agentv.types.records.result import CaseResult
-from agentv.types.results import GateCase, GateResult, RunReport
+from agentv.types.results import CaseOutcome, GateResult, RunReport
 
 _MAX_MESSAGE_CHARS = 500
 _ELEMENTS = {"fail": "failure", "borderline": "failure", "error": "error", "skipped": "skipped"}
@@ -28,7 +29,7 @@ def make_junit(tools: ReportTools) -> Format:
     return Format(text_of, empty=None)
 
 
-NamedCase: TypeAlias = tuple[GateResult, GateCase]
+NamedCase: TypeAlias = tuple[GateResult, CaseOutcome]
 """A case that made a gate fail, with its gate."""
 
 
@@ -115,7 +116,7 @@ def _gate_text(gate: GateResult) -> str:
     """Return a failed gate with the names of its cases."""
     names = [f"{PLAIN_LABELS.case(case.result)} on {case.result.slot.target}" for case in gate.cases]
     rest = gate.cases_total - len(names)
-    return f"{gate_heading(gate)}: {', '.join(names)}{f', and {rest:,} more' if rest > 0 else ''}"
+    return f"{plain(gate_heading(gate))}: {', '.join(names)}{f', and {rest:,} more' if rest > 0 else ''}"
 
 
 def _testcase(row: CaseResult, kind: str | None, named: NamedCase | None, *, with_target: bool) -> str:
@@ -138,13 +139,13 @@ def _outcome(row: CaseResult, kind: str, named: NamedCase | None) -> str:
     reason = whole_reason(row)
     message = reason if len(reason) <= _MAX_MESSAGE_CHARS else f"{reason[:_MAX_MESSAGE_CHARS]}..."
     type_ = row.error.kind if row.error is not None else row_state(row)
-    text = reason if named is None else "\n".join((gate_heading(named[0]), *_labelled_texts(named[1]), reason))
+    text = reason if named is None else "\n".join((plain(gate_heading(named[0])), *_labelled_texts(named[1]), reason))
     return f"<{kind} {_attributes({'message': message, 'type': type_})}>{escape(printable(text))}</{kind}>"
 
 
-def _labelled_texts(case: GateCase) -> Iterator[str]:
+def _labelled_texts(case: CaseOutcome) -> Iterator[str]:
     """Yield the question and the answers of a case that made a gate fail; its reason follows whole."""
-    yield from (f"{name}: {one_line(text)}" for name, text in case_texts(case) if name != "reason")
+    yield from (f"{each.name}: {one_line(each.text)}" for each in case_texts(case) if each.name != "reason")
 
 
 def _attributes(values: dict[str, str]) -> str:

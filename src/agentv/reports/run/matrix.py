@@ -17,12 +17,13 @@ from agentv.reports.text.amounts import (
 )
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Paint
-from agentv.reports.text.width import clip, display_width, pad, wrap
-from agentv.types.summaries import LEVEL, CellSummary, MatrixSummary
+from agentv.reports.text.width import clip_names, display_width, pad, wrap
+from agentv.types.summaries import LEVEL, BestCell, CellSummary, MatrixSummary
 
 NO_PROMPT = "(no prompt)"
 _MAX_NAME_WIDTH = 24
 _COLUMN_GAP = 3
+_MAX_LOWER = 5
 
 
 class Grid(Struct, frozen=True):
@@ -78,7 +79,17 @@ def best_text(matrix: MatrixSummary) -> str:
     facts = f"{difference_text(best.difference)}{bounds}, {_p_text(best.p)}, {count_text(best.cases, 'case')}"
     if best.is_significant:
         return f"{BEST_MARK} best: {first}, above {second} by {facts}"
-    return f"no significant best: {first} and {second} differ by {facts}"
+    return f"no significant best: {first} and {second} differ by {facts}{_lower_text(matrix, first, best)}"
+
+
+def _lower_text(matrix: MatrixSummary, first: str, best: BestCell) -> str:
+    """Return which cells are significantly below the one with the highest mean; empty if none is."""
+    lower = [_cell_name(matrix, *cell) for cell in best.lower]
+    if not lower:
+        return ""
+    rest = len(lower) - _MAX_LOWER
+    names = ", ".join(lower[:_MAX_LOWER]) + (f" and {rest:,} more" if rest > 0 else "")
+    return f"; {first} is significantly above {names}"
 
 
 def _p_text(p: float) -> str:
@@ -141,10 +152,10 @@ class _Layout:
         common = common_count(matrix)
         self._texts = [[self._cell(each, with_count=common is None) for each in row] for row in grid.cells]
         corner = grid.corner if common is None else f"{grid.corner} ({common:,} each)"
-        names = [clip(name, _MAX_NAME_WIDTH, mark="..") for name in (corner, *grid.rows)]
+        names = clip_names((corner, *grid.rows), _MAX_NAME_WIDTH, mark="..")
         self._names = names
         self._name_width = max(map(display_width, names))
-        self.columns = [clip(name, _MAX_NAME_WIDTH, mark="..") for name in grid.columns]
+        self.columns = clip_names(grid.columns, _MAX_NAME_WIDTH, mark="..")
         self._widths = [
             max(display_width(name), *(display_width(line) for row in self._texts for line in row[index]))
             for index, name in enumerate(self.columns)

@@ -10,7 +10,7 @@ from agentv.reports.text.printable import printable_json
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.records.result import CaseResult
-from agentv.types.results import GateCase, GateResult, RunReport, gate_to_json
+from agentv.types.results import CaseOutcome, GateResult, RunReport, gate_to_json
 from agentv.types.summaries import (
     CellSummary,
     CorrectedRate,
@@ -49,6 +49,8 @@ def report_to_json(report: RunReport) -> JsonObject:
         "histogram": report.histogram,
         "failing": [_failing(result) for result in report.failing],
         "failing_total": report.failing_total,
+        "cases": list(map(_case, report.cases)),
+        "cases_total": report.cases_total,
         "flaky": report.flaky,
         **({"reruns": report.reruns} if report.reruns else {}),
         **({"rescored": report.rescored} if report.rescored else {}),
@@ -67,11 +69,11 @@ def _gate(gate: GateResult) -> JsonObject:
     """Return a gate as JSON, with the cases that made it fail."""
     return {
         **gate_to_json(gate),
-        **({"cases": list(map(_gate_case, gate.cases)), "cases_total": gate.cases_total} if gate.cases else {}),
+        **({"cases": list(map(_case, gate.cases)), "cases_total": gate.cases_total} if gate.cases else {}),
     }
 
 
-def _gate_case(case: GateCase) -> JsonObject:
+def _case(case: CaseOutcome) -> JsonObject:
     before = case.before
     return {
         **_failing(case.result),
@@ -79,6 +81,7 @@ def _gate_case(case: GateCase) -> JsonObject:
         "failed": case.failed,
         "reruns": case.reruns,
         "question": case.question,
+        "expected": case.expected,
         "answer": None if case.result.error is not None else case.result.candidate_answer,
         **({} if before is None else {"before": {"score": before.score, "answer": before.answer}}),
     }

@@ -1,20 +1,17 @@
-"""One result on one line: case, target, score, and the reason if it did not pass."""
+"""A result in words: its case, its score, and why it did not pass."""
+
+from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
 from agentv.reports.text.amounts import score_text, seconds_text
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.signs import UNICODE, Signs
-from agentv.reports.text.width import clip, pad
 from agentv.scoring.results.aggregation import is_requirement_met, required_items_met, row_state
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.events import RunStarted
 from agentv.types.records.result import CaseResult
 
-_CASE_WIDTH = 10
-_TRIAL_WIDTH = 22
-_TARGET_WIDTH = 10
-_MIN_NAME_WIDTH = 16
 _MAX_REASON_CHARS = 2000
 _MAX_CLEANED_CHARS = 8 * _MAX_REASON_CHARS
 """The number of characters of a text that are cleaned; to clean all of a very long text would be slow."""
@@ -27,19 +24,17 @@ class RowLabels(Struct, frozen=True):
     trials: int = 1
     """The number of trials of each case; 1 if cases differ."""
     with_target: bool = True
+    with_place: bool = False
+    """True for reports whose readers cannot see the eval file by the name of the case."""
 
     @classmethod
     def of_run(cls, started: RunStarted) -> "RowLabels":
         """Return the label form for a run that starts."""
         return cls(with_suite=len(started.suites) > 1, trials=started.trials, with_target=len(started.targets) > 1)
 
-    def label(self, result: CaseResult, *, signs: Signs = UNICODE, max_width: int | None = None) -> str:
-        """Return `refund-7`, or with suite, prompt and trial `refund-7 (evals/refunds.yaml) · short trial 2 of 3`.
-
-        All but the trial is cut to `max_width` cells.
-        """
-        case = signs.escape_unsupported(self.case(result))
-        return (case if max_width is None else clip(case, max_width, mark=signs.ellipsis)) + self.trial(result)
+    def label(self, result: CaseResult) -> str:
+        """Return `refund-7`, or with suite, prompt and trial `refund-7 (evals/refunds.yaml) · short trial 2 of 3`."""
+        return self.case(result) + self.trial(result)
 
     def case(self, result: CaseResult) -> str:
         """Return the case of a result, with its suite if the run has several, and its prompt, on one line."""
@@ -67,34 +62,39 @@ def is_judged(result: EvaluatorResult) -> bool:
     return result.error is None and result.status not in ("error", "skipped")
 
 
+def row_reasons(result: CaseResult) -> Sequence[str]:
+    """Return why a result did not pass, one text for each evaluator; long texts are cut."""
+    return _Reason(max_chars=_MAX_REASON_CHARS).of_row(result)
+
+
 def row_reason(result: CaseResult) -> str:
     """Return why a result did not pass: the error, else what its evaluators missed; cut after 2,000 characters."""
-    reason = _Reason(max_chars=_MAX_CLEANED_CHARS).of_row(result)
+    reason = " | ".join(_Reason(max_chars=_MAX_CLEANED_CHARS).of_row(result))
     return reason if len(reason) <= _MAX_REASON_CHARS else f"{reason[:_MAX_REASON_CHARS]}..."
 
 
 def whole_reason(result: CaseResult) -> str:
     """Return why a result did not pass on one line, at full length."""
-    return _Reason(max_chars=None).of_row(result)
+    return " | ".join(_Reason(max_chars=None).of_row(result))
 
 
 class _Reason(Struct, frozen=True):
-    """Builds the reason why a result did not pass."""
+    """Builds the reasons why a result did not pass."""
 
     max_chars: int | None
     """Each text is cut to this length; None does not cut."""
 
-    def of_row(self, result: CaseResult) -> str:
+    def of_row(self, result: CaseResult) -> Sequence[str]:
         if result.error is not None:
             took = f" ({seconds_text(result.duration_ms / 1000)})" if result.duration_ms else ""
             message = self._line(result.error.message) or result.error.kind
             # The stage is omitted if the message starts with it, as in "evaluator 'tone': …".
             place = "" if message.startswith(f"{result.error.stage} ") else f"{result.error.stage}: "
-            return f"error {place}{message}{took}"
+            return [f"error {place}{message}{took}"]
         broken = [each for each in result.evaluator_results if not is_requirement_met(each)]
         others = [each for each in result.evaluator_results if is_requirement_met(each) and each.weight > 0]
         reasons = [*map(self._broken_requirement, broken), *filter(None, map(self._of_evaluator, others))]
-        return " | ".join(reasons) or self._line(result.reasoning or "no reason was given")
+        return reasons or [self._line(result.reasoning or "no reason was given")]
 
     def _of_evaluator(self, result: EvaluatorResult) -> str:
         """Return what one evaluator missed; empty if it passed or was skipped."""
@@ -121,34 +121,12 @@ class _Reason(Struct, frozen=True):
         return one_line(text[: self.max_chars])
 
 
-def failure_line(
-    mark: str, result: CaseResult, labels: RowLabels = PLAIN_LABELS, *, signs: Signs = UNICODE, width: int | None = None
-) -> str:
-    """Return the line of a result that did not pass.
-
-    With `width`, it is cut to that number of cells, and long names are cut more to leave room for the reason.
-    """
-    max_width = None if width is None else max(width // 4, _MIN_NAME_WIDTH)
-    case_width = _CASE_WIDTH if labels.trials == 1 else _TRIAL_WIDTH
-    cells = [mark, pad(labels.label(result, signs=signs, max_width=max_width), case_width)]
-    if labels.with_target:
-        target = signs.escape_unsupported(one_line(result.slot.target))
-        short = target if width is None else clip(target, max(width // 6, _TARGET_WIDTH), mark=signs.ellipsis)
-        cells.append(pad(short, _TARGET_WIDTH))
-    score, reason = row_score(result), signs.escape_unsupported(row_reason(result))
-    line = " ".join((*cells, f"{score}  {reason}" if score else reason))
-    return line if width is None else clip(line, width, mark=signs.ellipsis)
-
-
-def error_command(result: CaseResult, labels: RowLabels = PLAIN_LABELS, *, text: str | None = None) -> str:
-    """Return the command of GitHub Actions that shows a result as an error at the file and line of its case.
-
-    `text` is shown instead of the reason.
-    """
-    title = f"{labels.label(result)} on {result.slot.target}"
+def workflow_command(name: Literal["error", "warning"], result: CaseResult, labels: RowLabels, text: str) -> str:
+    """Return the command of GitHub Actions that shows a text at the file and line of a result's case."""
+    title = f"{labels.case(result)} on {result.slot.target}"
     place = {"file": result.file or result.slot.suite, "line": str(result.line) if result.line else "", "title": title}
-    properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
-    return f"::error {properties}::{command_data(row_reason(result) if text is None else text)}"
+    properties = ",".join(f"{key}={_property(value)}" for key, value in place.items() if value)
+    return f"::{name} {properties}::{command_data(text)}"
 
 
 def command_data(text: str) -> str:

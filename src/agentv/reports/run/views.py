@@ -1,21 +1,22 @@
 """Stored runs as text: a run with a line per result, and all stored data of one result."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from agentv.reports.run.file_changes import ChangesText, FileChanges
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
+from agentv.reports.run.transcript import transcript_text
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text, tokens_text
 from agentv.reports.text.printable import one_line, printable
 from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
-from agentv.reports.text.width import clip, pad, wrap_lines
+from agentv.reports.text.width import clip, display_width, pad, wrap_lines
 from agentv.scoring.results.aggregation import TURN, row_state
 from agentv.scoring.results.turns import turn_name
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
-from agentv.types.json_value import JsonValue
-from agentv.types.messages import Message, ToolCall, TraceEvent
-from agentv.types.messages_json import compact_json, content_text
+from agentv.types.messages import Message, TraceEvent
 from agentv.types.records.answer import Answer, Partial, Rerun
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
@@ -49,16 +50,16 @@ class RunView(Struct, frozen=True):
         return f"run {run.run_id}{name}  {state}  {run.created_at:%Y-%m-%d %H:%M} UTC\n{counts_text(counts)}\n"
 
     def rows(self, results: Iterable[CaseResult], labels: RowLabels = PLAIN_LABELS) -> Iterator[str]:
-        """Yield one line per result, with the reason if it did not pass."""
+        """Yield one line per result, with the reason if it did not pass. Names are not cut: they tell results apart."""
         width = _CASE_WIDTH * 2 if labels.with_suite else _CASE_WIDTH
         for result in results:
             state = row_state(result)
             reason = "" if state == "pass" else row_reason(result)
-            case = pad(clip(labels.label(result), width, mark=self.signs.ellipsis), width)
-            target = pad(clip(one_line(result.slot.target), _TARGET_WIDTH, mark=self.signs.ellipsis), _TARGET_WIDTH)
-            rest = f"{case} {target} {row_score(result):4}  {reason}".rstrip()
-            shown = rest if self.width is None else clip(rest, self.width - 2, mark=self.signs.ellipsis)
-            yield f"{self.paint(self.signs.marks[state], state_colour(state))} {shown}"
+            names = f"{pad(labels.label(result), width)} {pad(one_line(result.slot.target), _TARGET_WIDTH)}"
+            rest = f"{names} {row_score(result):4}  {reason}".rstrip()
+            if self.width is not None:
+                rest = clip(rest, max(self.width - 2, display_width(names) + 5), mark=self.signs.ellipsis)
+            yield f"{self.paint(self.signs.marks[state], state_colour(state))} {rest}"
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -84,6 +85,8 @@ class CaseView(Struct, frozen=True):
     """None: nothing is wrapped."""
     signs: Signs = UNICODE
     paint: Paint = without_colour
+    is_full: bool = False
+    """True if long outputs of tools and long diffs are not cut."""
 
     def render(self) -> str:
         """Return the text, ending with a newline. Every line of untrusted text is behind a gutter."""
@@ -95,6 +98,7 @@ class CaseView(Struct, frozen=True):
             *(list(self._evaluator(each, "")) for each in self.result.evaluator_results),
             self._section("human labels", "\n".join(map(_label_text, self.labels))),
             *self._transcript(),
+            *self._changes(),
             self._facts(),
         ]
         return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -114,7 +118,7 @@ class CaseView(Struct, frozen=True):
         turns = self._turns()
         if self.case is not None:
             if turns:
-                yield "messages before the first turn", _transcript_text(self.case.input_messages, ())
+                yield "messages before the first turn", self._transcript_text(self.case.input_messages)
             else:
                 yield "question", self.case.question
             yield "expected outcome", self.case.expected_outcome
@@ -127,7 +131,7 @@ class CaseView(Struct, frozen=True):
     def _turns(self) -> Mapping[str, str]:
         """Return the transcript of each turn of a conversation, by the name of the turn's result."""
         turns = self.answer.messages_by_turn if self.answer else ()
-        return {turn_name(number): _transcript_text(messages, ()) for number, messages in enumerate(turns, start=1)}
+        return {turn_name(number): self._transcript_text(messages) for number, messages in enumerate(turns, start=1)}
 
     def _section(self, title: str, text: str) -> list[str]:
         return [self.paint(title, "bold"), *self._behind_gutter(text, "")] if text else []
@@ -149,7 +153,9 @@ class CaseView(Struct, frozen=True):
             return
         yield self._section("reasoning of the model before the failure", partial.reasoning or "")
         yield self._section(PARTIAL_ANSWER, partial.text)
-        yield self._section(PARTIAL_TRANSCRIPT, _transcript_text(partial.output_messages or (), partial.trace or ()))
+        yield self._section(
+            PARTIAL_TRANSCRIPT, self._transcript_text(partial.output_messages or (), partial.trace or ())
+        )
 
     def _evaluator(self, result: EvaluatorResult, indent: str) -> Iterator[str]:
         is_judged = result.status not in ("error", "skipped")
@@ -190,7 +196,20 @@ class CaseView(Struct, frozen=True):
 
     def _transcript(self) -> Iterator[list[str]]:
         if not self._turns():
-            yield self._section("transcript", _transcript_text(self._messages(), self._trace()))
+            yield self._section("transcript", self._transcript_text(self._messages(), self._trace()))
+
+    def _transcript_text(self, messages: Sequence[Message], trace: Sequence[TraceEvent] = ()) -> str:
+        return transcript_text(messages, trace, is_full=self.is_full)
+
+    def _changes(self) -> Iterator[list[str]]:
+        """Yield the changed files and the diff, if the answer was made in a workspace."""
+        changes = FileChanges.of(self.answer)
+        if changes is None:
+            return
+        command = shlex.join(("agentv", "show", self.result.run_id, self.result.eval_id, "-v"))
+        text = ChangesText(self.width, self.signs, self.paint, is_full=self.is_full, rest_command=one_line(command))
+        yield list(text.files(changes))
+        yield list(text.diff(changes))
 
     def _facts(self) -> list[str]:
         result = self.result
@@ -207,6 +226,9 @@ class CaseView(Struct, frozen=True):
         if self.answer is not None and len(self.answer.calls) > 1:
             name = "calls" if self.answer.turns else "attempts"
             facts.append(f"{name}: {', '.join(call.kind for call in self.answer.calls)}")
+        changes = FileChanges.of(self.answer)
+        if changes is not None and changes.folder is not None:
+            facts.append(f"workspace: {one_line(changes.folder)}")
         facts += [f"log: {one_line(path)}" for path in (self.answer.log_paths if self.answer else ())]
         return facts
 
@@ -221,35 +243,6 @@ def _criterion_text(result: EvaluationResult) -> str:
 def _label_text(label: Label) -> str:
     text = f"{label.annotator}: {label.criterion} = {label.score}" + (f": {label.reasoning}" if label.reasoning else "")
     return one_line(text)
-
-
-def _transcript_text(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> str:
-    return "\n".join(_transcript(messages, trace))
-
-
-def _transcript(messages: Sequence[Message], trace: Sequence[TraceEvent]) -> Iterator[str]:
-    """Yield the messages and tool calls of an agent, from its messages or else from its trace."""
-    for message in messages:
-        text = content_text(message.content)
-        if text or not message.tool_calls:
-            yield f"{message.role}: {text}"
-        yield from map(_tool_call, message.tool_calls)
-    if messages:
-        return
-    for event in trace:
-        parts = (event.name, _value(event.input), event.text, _value(event.output))
-        yield f"{event.type}: {' '.join(part for part in parts if part)}"
-
-
-def _tool_call(call: ToolCall) -> str:
-    output = "" if call.output is None else f" -> {_value(call.output)}"
-    return f"{call.tool}({_value(call.input)}){output}"
-
-
-def _value(value: JsonValue) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else compact_json(value)
 
 
 class RowDetail(Struct, frozen=True):

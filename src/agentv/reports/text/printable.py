@@ -35,6 +35,11 @@ def printable(text: str) -> str:
     return UNSAFE.sub(_escape, text)
 
 
+def escaped(text: str) -> str:
+    r"""Return `text` with every unsafe character escaped, also in its colours: `\x1b[31m`. Newlines and tabs stay."""
+    return text if text.isascii() and text.isprintable() else UNSAFE.sub(_escape, text)
+
+
 def one_line(text: str) -> str:
     """Return `text` printable and on one line, with each run of white space replaced by a blank."""
     return " ".join(printable(text).split())

@@ -60,6 +60,36 @@ def clip(text: str, width: int, *, mark: str = "…") -> str:
     return start + mark
 
 
+def clip_middle(text: str, width: int, *, mark: str = "…") -> str:
+    """Return `text` cut to `width` cells; `mark` replaces the middle of a text that is cut.
+
+    Two thirds of what is left are the end: texts that start alike, such as questions behind a prompt, differ there.
+    """
+    if display_width(text) <= width:
+        return text
+    room = width - display_width(mark)
+    start = clip(text, room // 3, mark="")
+    end, room = "", room - display_width(start)
+    for cluster in reversed(list(graphemes(text))):
+        room -= _cell_width(cluster)
+        if room < 0:
+            break
+        end = cluster + end
+    return start + mark + end
+
+
+def clip_names(names: Sequence[str], width: int, *, mark: str = "…") -> list[str]:
+    """Return names cut to `width` cells, in their middle if they differ at their ends.
+
+    Names that could not be told apart even so are not cut.
+    """
+    for cut in (clip, clip_middle):
+        shown = [cut(name, width, mark=mark) for name in names]
+        if len(set(shown)) == len(set(names)):
+            return shown
+    return list(names)
+
+
 def pad(text: str, width: int, *, right: bool = False) -> str:
     """Return `text` padded with blanks to `width` cells, on the left for `right`-aligned columns."""
     blanks = " " * (width - display_width(text))
@@ -94,6 +124,11 @@ def wrap_lines(text: str, width: int | None) -> list[str]:
     return lines
 
 
+def fold(line: str, width: int) -> list[str]:
+    """Return the pieces of a line of text, each of at most `width` cells, with all blanks."""
+    return [line] if display_width(line) <= width else _split_word(line, max(width, 2))
+
+
 def _split_word(word: str, width: int) -> list[str]:
     """Return the pieces of a word that is longer than a line."""
     pieces = [""]
@@ -120,10 +155,11 @@ def table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> lis
         return _stacked(rows, width, paint)
     if width is not None:
         name_width = min(name_width, max(width - sum(widths) - 2 * len(widths), _MIN_NAME_WIDTH))
+    names = clip_names([row[0] for row in rows], name_width, mark="..")
     lines = []
-    for name, *cells in rows:
+    for name, (_, *cells) in zip(names, rows, strict=True):
         aligned = [pad(cell, room, right=True) for cell, room in zip(cells, widths, strict=True)]
-        lines.append("  ".join([pad(clip(name, name_width, mark=".."), name_width), *aligned]))
+        lines.append("  ".join([pad(name, name_width), *aligned]))
     return [paint(lines[0], "dim"), *lines[1:]]
 
 

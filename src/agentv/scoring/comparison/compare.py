@@ -2,75 +2,36 @@
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.scoring.comparison.case_differences import ROUNDING, THRESHOLD, CaseDifferences, Change, Outcome
 from agentv.scoring.comparison.measured import MeasureDifference, measure_difference, unpaired_difference
+from agentv.scoring.comparison.pairs import Alignment, Pair, Pairs, align, no_pairs
 from agentv.scoring.comparison.sides import (
     PASSED,
     SCORE,
     SPENDING,
-    Alignment,
-    Pair,
     Side,
-    align,
     evaluator_of,
 )
 from agentv.scoring.gates.gates import ScoreChange
 from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import SIGNIFICANCE
+from agentv.types.results import CaseName
 from agentv.types.summaries import BaselineSummary
 from agentv.types.views import one_line, table_html
 
-THRESHOLD = 0.1
-"""The smallest change of a case's score, in either direction, that counts as a win or a loss."""
-
+_MAX_SHOWN = 10
+"""The number of regressed cases, and of improved ones, in the text of a comparison."""
 _SEED = 0
 _MAX_TARGETS = 5
 """Up to this many targets are named in what was found; those that are worse are always named."""
 
-_ROUNDING = 1e-9
-"""Rounding errors in differences of mean scores are smaller than this."""
-
-Outcome: TypeAlias = Literal["win", "loss", "tie"]
-Change: TypeAlias = Literal["improved", "regressed", "same"]
 Finding: TypeAlias = Literal["better", "worse", "no significant difference"]
-
-
-class CaseDifference(Struct, frozen=True):
-    """A case in both runs: its mean score and the share of its repeats that passed, before and after."""
-
-    pair: Pair
-    before: float
-    after: float
-    passed_before: float
-    passed_after: float
-    outcome: Outcome
-    is_content_changed: bool
-
-    @property
-    def difference(self) -> float:
-        """Score after minus score before."""
-        return self.after - self.before
-
-    @property
-    def change(self) -> Change:
-        """`regressed` if lost or passed only before, `improved` if won or passed only after, otherwise `same`."""
-        if self.outcome == "loss" or self._only_first_passed(self.passed_before, self.passed_after):
-            return "regressed"
-        return (
-            "improved"
-            if self.outcome == "win" or self._only_first_passed(self.passed_after, self.passed_before)
-            else "same"
-        )
-
-    @staticmethod
-    def _only_first_passed(first: float, second: float) -> bool:
-        """Return True if more than half of the repeats passed the first time, and no more than half the second."""
-        return first > 0.5 >= second  # noqa: PLR2004 - half
 
 
 class Comparison(Struct, frozen=True):
@@ -80,7 +41,7 @@ class Comparison(Struct, frozen=True):
     after: Side
     alignment: Alignment
     threshold: float
-    cases: tuple[CaseDifference, ...]
+    cases: CaseDifferences
     pairs_with_errors: tuple[Pair, ...]
     """The pairs with an error in any row."""
     score: MeasureDifference | None
@@ -114,12 +75,12 @@ class Comparison(Struct, frozen=True):
             return None
         if not self.is_paired or (suite is None and len(self.after.targets) == 1):
             return ScoreChange(int(self.finding == "worse"), finding_text(self))
-        by_target: dict[str, list[Pair]] = {}
-        for case in self.cases:
+        by_target: dict[str, list[int]] = {}
+        for place, case in enumerate(self.cases):
             if suite in (None, case.pair.after.suite):
-                by_target.setdefault(case.pair.after.target, []).append(case.pair)
+                by_target.setdefault(case.pair.after.target, []).append(place)
         rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
-        scores = [measure_difference(SCORE, self.before, self.after, each, rng=rng) for each in by_target.values()]
+        scores = [measure_difference(SCORE, self.cases.pairs.select(each), rng=rng) for each in by_target.values()]
         corrected = dict(zip(by_target, _with_holm([each for each in scores if each is not None]), strict=True))
         return _score_change(corrected) if corrected else None
 
@@ -129,17 +90,26 @@ class Comparison(Struct, frozen=True):
         return math.fsum(case.difference for case in self.cases) / max(1, len(self.cases))
 
     def __str__(self) -> str:
-        """Return the finding, and a line for each measure."""
-        return "\n".join((self._heading(), *(f"  {'  '.join(filter(None, row))}" for row in self._rows())))
+        """Return the finding, the first cases whose score fell or rose, and a line for each measure."""
+        rows = (*self._moved_rows(), *self._rows())
+        return "\n".join((self._heading(), *(f"  {'  '.join(filter(None, row))}" for row in rows)))
+
+    def __repr__(self) -> str:
+        """Return `str(self)`: the fields are those of all cases."""
+        return str(self)
 
     def _repr_html_(self) -> str:
-        """Return the content of `str(self)` as an HTML table, for notebooks."""
-        return table_html(self._heading(), ("measure", "before", "after", "difference", "95 % CI", "p"), self._rows())
+        """Return the content of `str(self)` as HTML tables, for notebooks."""
+        moved = self._moved_rows()
+        cases = table_html("", ("", "case", "score"), moved) if moved else ""
+        measures = ("measure", "before", "after", "difference", "95 % CI", "p")
+        return table_html(self._heading(), measures, self._rows()) + cases
 
     def _heading(self) -> str:
-        kind = "" if self.is_paired else ", unpaired"
         cases = 0 if self.score is None else self.score.cases
-        return one_line(f"{self.after.label} compared with {self.before.label}: {self.finding} ({cases} cases{kind})")
+        return one_line(
+            f"{self.after.label} compared with {self.before.label} over {cases:,} cases: {finding_text(self)}"
+        )
 
     def _rows(self) -> list[tuple[str, ...]]:
         measures = (self.score, self.passed, *self.evaluators, *self.spending)
@@ -156,9 +126,31 @@ class Comparison(Struct, frozen=True):
             if each is not None
         ]
 
+    def _moved_rows(self) -> list[tuple[str, ...]]:
+        """Return `fell` or `rose`, name and scores of the first cases whose score fell, then of those that rose."""
+        rows: list[tuple[str, ...]] = []
+        for word, cases in (("fell", self.fell()), ("rose", self.rose())):
+            rows += [
+                (word, self._name_of(each.pair.after), f"{each.before:.2f} -> {each.after:.2f}")
+                for each in cases[:_MAX_SHOWN]
+            ]
+            if len(cases) > _MAX_SHOWN:
+                rows.append((word, f"and {len(cases) - _MAX_SHOWN:,} more", ""))
+        return rows
+
+    def _name_of(self, name: CaseName) -> str:
+        """Return the id of a case, with suite, target and prompt where there are several."""
+        parts = (
+            (name.suite, len(self.after.suites) > 1),
+            (name.eval_id, True),
+            (name.target, len(self.after.targets) > 1),
+            (name.prompt or "", len(self.after.prompts) > 1),
+        )
+        return one_line(" · ".join(part for part, is_shown in parts if is_shown and part))
+
     def outcomes(self, outcome: Outcome) -> int:
         """Return the number of pairs with this outcome."""
-        return sum(case.outcome == outcome for case in self.cases)
+        return self.cases.outcomes.count(outcome)
 
     def regressions(self, suite: str | None = None) -> float | None:
         """Return the number of cases that regressed, of one suite if it is named; None if no case is in both runs."""
@@ -167,13 +159,32 @@ class Comparison(Struct, frozen=True):
 
     def changed_count(self, change: Change, suite: str | None = None) -> int:
         """Return the number of cases that improved or regressed with any target and prompt, of one suite if named."""
-        changed = (case.pair.after for case in self.cases if case.change == change)
+        changed = (case.pair.after for case in self.cases.select(self._changed_places(change)))
         return len({name[:2] for name in changed if suite in (None, name.suite)})
 
-    def changed(self, change: Change) -> tuple[CaseDifference, ...]:
+    def fell(self) -> CaseDifferences:
+        """Return the pairs that regressed, then the others whose score fell, the largest difference first in both."""
+        return self._moved("regressed", -1)
+
+    def rose(self) -> CaseDifferences:
+        """Return the pairs that improved, then the others whose score rose, the largest difference first in both."""
+        return self._moved("improved", 1)
+
+    def _moved(self, change: Change, sign: int) -> CaseDifferences:
+        changes, differences = self.cases.changes, self.cases.differences
+        small = (place for place, each in enumerate(changes) if each == "same" and sign * differences[place] > ROUNDING)
+        return self.cases.select(
+            (*self._changed_places(change), *sorted(small, key=lambda place: -sign * differences[place]))
+        )
+
+    def changed(self, change: Change) -> CaseDifferences:
         """Return the pairs that improved or regressed, the largest difference first."""
-        found = [case for case in self.cases if case.change == change]
-        return tuple(sorted(found, key=lambda case: case.difference, reverse=change == "improved"))
+        return self.cases.select(self._changed_places(change))
+
+    def _changed_places(self, change: Change) -> list[int]:
+        differences = self.cases.differences
+        found = (place for place, each in enumerate(self.cases.changes) if each == change)
+        return sorted(found, key=differences.__getitem__, reverse=change == "improved")
 
 
 MIN_MATCH = 0.1
@@ -182,7 +193,7 @@ MIN_MATCH = 0.1
 
 def are_matched(before: Side, after: Side) -> bool:
     """Return True if the sides have enough case ids in common for pairing (MIN_MATCH), or if a side is empty."""
-    old, new = ({name.eval_id for name in side.cases} for side in (before, after))
+    old, new = before.eval_ids(), after.eval_ids()
     smaller = min(len(old), len(new))
     return len(old & new) >= MIN_MATCH * smaller
 
@@ -195,9 +206,9 @@ def compare_unpaired(before: Side, after: Side, *, threshold: float = THRESHOLD)
     return Comparison(
         before=before,
         after=after,
-        alignment=Alignment((), (), ()),
+        alignment=Alignment(no_pairs(before, after)),
         threshold=threshold,
-        cases=(),
+        cases=CaseDifferences(no_pairs(before, after), threshold),
         pairs_with_errors=(),
         score=unpaired_difference(SCORE, before, after),
         passed=unpaired_difference(PASSED, before, after),
@@ -210,9 +221,8 @@ def compare_unpaired(before: Side, after: Side, *, threshold: float = THRESHOLD)
 def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: float = THRESHOLD) -> Comparison:
     """Compare two runs, pair by pair."""
     alignment = align(before, after)
-    cases = tuple(case_differences(before, after, alignment.pairs, threshold))
-    judged = [case.pair for case in cases]
-    spending = [measure_difference(name, before, after, alignment.pairs) for name in SPENDING]
+    pairs, cases = alignment.pairs, CaseDifferences(alignment.pairs, threshold)
+    spending = [measure_difference(name, pairs) for name in SPENDING]
     return Comparison(
         before=before,
         after=after,
@@ -220,52 +230,22 @@ def compare_sides(before: Side, after: Side, *, rng: random.Random, threshold: f
         threshold=threshold,
         cases=cases,
         pairs_with_errors=tuple(
-            each for each in alignment.pairs if before.error_count(each.before) or after.error_count(each.after)
+            pairs[place]
+            for place, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True))
+            if before.error_count_at(first) or after.error_count_at(second)
         ),
-        score=measure_difference(SCORE, before, after, judged, rng=rng),
-        passed=measure_difference(PASSED, before, after, judged, rng=rng),
-        evaluators=_evaluators(before, after, alignment.pairs, rng),
+        score=measure_difference(SCORE, cases.pairs, rng=rng),
+        passed=measure_difference(PASSED, cases.pairs, rng=rng),
+        evaluators=_evaluators(pairs, rng),
         spending=tuple(each for each in spending if each is not None),
     )
 
 
-def case_differences(
-    before: Side, after: Side, pairs: Sequence[Pair], threshold: float = THRESHOLD
-) -> Iterator[CaseDifference]:
-    """Yield the differences of the pairs that were judged on both sides."""
-    for pair in pairs:
-        old, new = before.mean(SCORE, pair.before), after.mean(SCORE, pair.after)
-        if old is None or new is None:
-            continue
-        yield CaseDifference(
-            pair=pair,
-            before=old,
-            after=new,
-            passed_before=before.mean(PASSED, pair.before) or 0.0,
-            passed_after=after.mean(PASSED, pair.after) or 0.0,
-            outcome=_outcome(new - old, threshold),
-            is_content_changed=_is_content_changed(before, after, pair),
-        )
-
-
-def _outcome(difference: float, threshold: float) -> Outcome:
-    if abs(difference) < threshold - _ROUNDING or not difference:
-        return "tie"
-    return "win" if difference > 0 else "loss"
-
-
-def _is_content_changed(before: Side, after: Side, pair: Pair) -> bool:
-    """Return True if prompt, expectations or evaluators of a case are known to differ between the runs."""
-    if pair.before.prompt != pair.after.prompt:
-        return False  # two prompts are compared: they differ on purpose
-    old, new = before.case_key(pair.before), after.case_key(pair.after)
-    return old is not None and new is not None and old != new
-
-
-def _evaluators(before: Side, after: Side, pairs: Sequence[Pair], rng: random.Random) -> tuple[MeasureDifference, ...]:
+def _evaluators(pairs: Pairs, rng: random.Random) -> tuple[MeasureDifference, ...]:
     """Measure each evaluator that judged in both runs; their p are corrected for multiple tests."""
-    names = [name for name in before.measures if evaluator_of(name) is not None and name in after.measures]
-    measured = [measure_difference(name, before, after, pairs, rng=rng) for name in names]
+    known = pairs.after.measures
+    names = [name for name in pairs.before.measures if evaluator_of(name) is not None and name in known]
+    measured = [measure_difference(name, pairs, rng=rng) for name in names]
     return _with_holm([each for each in measured if each is not None])
 
 
@@ -328,7 +308,7 @@ def finding_text(comparison: Comparison) -> str:
 
 
 def _score_text(score: MeasureDifference | None) -> str:
-    return _found(score) if score is None else f"{_changes_text(score)}: {_found(score)}"
+    return _found(score) if score is None else f"{changes_text(score.lower, score.higher)}: {_found(score)}"
 
 
 def _found(score: MeasureDifference | None) -> str:
@@ -336,13 +316,12 @@ def _found(score: MeasureDifference | None) -> str:
     return f"{finding} (n needed: {_needed(score)})" if finding == "no significant difference" else finding
 
 
-def _changes_text(score: MeasureDifference) -> str:
-    """Return how many cases fell and rose, the larger number first."""
-    changes = [(score.lower, "fell"), (score.higher, "rose")]
-    (more, first), (fewer, second) = sorted(changes, key=lambda each: -each[0])
+def changes_text(fell: int, rose: int, noun: str = "case") -> str:
+    """Return how many cases fell and rose, the larger number first: "16 cases fell, none rose"."""
+    (more, first), (fewer, second) = sorted(((fell, "fell"), (rose, "rose")), key=lambda each: -each[0])
     if not more:
-        return "no case changed"
-    return f"{more:,} {'case' if more == 1 else 'cases'} {first}, {fewer or 'none'} {second}"
+        return f"no {noun} changed"
+    return f"{more:,} {noun if more == 1 else f'{noun}s'} {first}, {f'{fewer:,}' if fewer else 'none'} {second}"
 
 
 def _needed(score: MeasureDifference | None) -> str:
@@ -362,7 +341,9 @@ def _needed(score: MeasureDifference | None) -> str:
 def summarize_baseline(comparison: Comparison) -> BaselineSummary:
     """Return a comparison with the baseline (its earlier side) in the form that a run's report shows."""
     score, alignment = comparison.score, comparison.alignment
-    paired = {pair.before[:2] for pair in alignment.pairs}
+    lost = {name[:2] for name in alignment.only_before}
+    if lost:
+        lost.difference_update(pair.before[:2] for pair in alignment.pairs)
     return BaselineSummary(
         baseline=comparison.before.label,
         cases=0 if score is None else score.cases,
@@ -372,5 +353,5 @@ def summarize_baseline(comparison: Comparison) -> BaselineSummary:
         improved=comparison.changed_count("improved"),
         regressed=comparison.changed_count("regressed"),
         evaluators={evaluator_of(each.measure) or "": each.difference for each in comparison.evaluators},
-        lost=len({name[:2] for name in alignment.only_before} - paired),
+        lost=len(lost),
     )

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from agentv.scoring.comparison.sides import PASSED, Side, align
+from agentv.scoring.comparison.pairs import align
+from agentv.scoring.comparison.sides import PASSED, Side
 from agentv.scoring.gates.confirmed import is_confirmed, is_suspected
 from agentv.scoring.gates.failing_cases import case_name
 from agentv.scoring.results.aggregation import row_state

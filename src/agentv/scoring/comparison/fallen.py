@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.sides import SCORE
 from agentv.scoring.gates import gates
-from agentv.scoring.gates.failing_cases import MAX_GATE_CASES, ListedCase, ListedCases
+from agentv.scoring.gates.failing_cases import MAX_FAILED_CASES, ListedCase, ListedCases
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.types.results import CaseName
 
@@ -37,7 +37,7 @@ def fallen_cases(
             fallen = [case for case in fallen if case.change == "regressed"]
     before, after = comparison.before, comparison.after
     cases = []
-    for case in fallen[:MAX_GATE_CASES]:
+    for case in fallen[:MAX_FAILED_CASES]:
         position, earlier = after.worst_row(case.pair.after), before.worst_row(case.pair.before)
         results = after.measured_count(SCORE, case.pair.after)
         if position is not None:

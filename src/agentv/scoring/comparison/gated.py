@@ -5,7 +5,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from agentv.scoring.comparison.compare import Change, Comparison
+from agentv.scoring.comparison.case_differences import Change
+from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import PASSED, SCORE, evaluator_measure, evaluator_of
@@ -171,11 +172,10 @@ class ComparedPairs:
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
         self.all = Tally()
-        for case in comparison.cases:
-            self.all.add("pass" if case.passed_after > _HALF else "fail", case.after)
-        judged = {case.pair for case in comparison.cases}
+        for _, score, _, passed in comparison.cases.values():
+            self.all.add("pass" if passed > _HALF else "fail", score)
         for pair in comparison.pairs_with_errors:
-            if pair not in judged:
+            if comparison.before.mean(SCORE, pair.before) is None or comparison.after.mean(SCORE, pair.after) is None:
                 self.all.add("error", None)
         if not comparison.is_paired:
             self._add_samples()
@@ -184,12 +184,12 @@ class ComparedPairs:
         """Count the later side's judged cases if both sides have scores, and each side's cases with an error."""
         before, after = self._comparison.before, self._comparison.after
         is_scored = self._comparison.score is not None
-        for name in after.cases if is_scored else ():
+        for name in after.names() if is_scored else ():
             score, passed = after.mean(SCORE, name), after.mean(PASSED, name)
             if score is not None:
                 self.all.add("pass" if (passed or 0.0) > _HALF else "fail", score)
         for side in (before, after):
-            for name in side.cases:
+            for name in side.names():
                 if side.error_count(name):
                     self.all.add("error", None)
 

@@ -3,14 +3,15 @@
 import math
 import random
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import sub
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.scoring.comparison.sides import SPENDING, Pair, Side
+from agentv.scoring.comparison.pairs import Pairs
+from agentv.scoring.comparison.sides import SPENDING, Side
 from agentv.scoring.statistics.differences import (
     ROUNDING,
     IndependentSides,
@@ -101,32 +102,30 @@ class MeasureDifference(Struct, frozen=True):
         return math.ceil(needed * self.cases / self.differences.cases)
 
 
-def measure_difference(
-    measure: str, before: Side, after: Side, pairs: Iterable[Pair], *, rng: random.Random | None = None
-) -> MeasureDifference | None:
+def measure_difference(measure: str, pairs: Pairs, *, rng: random.Random | None = None) -> MeasureDifference | None:
     """Return the difference in a measure over the pairs with a value on both sides; None without such a pair.
 
     With `rng` the difference of scores or rates is also tested for significance.
     """
     values = _Pairs()
-    for pair in pairs:
-        old, new = before.mean(measure, pair.before), after.mean(measure, pair.after)
+    before, after = pairs.before.column(measure), pairs.after.column(measure)
+    for case, first, second in zip(pairs.case_numbers(), pairs.first, pairs.second, strict=True):
+        old, new = before.mean(first), after.mean(second)
         if old is not None and new is not None:
-            session = before.session(pair.before) or after.session(pair.after)
-            values.add(pair.before[:2], (old, new), session, rows=after.measured_count(measure, pair.after))
-    if not values.index_by_case:
+            session = pairs.before.session_at(first) or pairs.after.session_at(second)
+            values.add(case, (old, new), session, rows=after.count(second))
+    if not values.first[0]:
         return None
     means_before, means_after = values.means(0), values.means(1)
     differences = array("d", map(sub, means_after, means_before))
     clusters = values.clusters()
+    by_cluster = _values_of(clusters, differences)
     paired = (
         PairedDifferences.of(differences)
-        if len(clusters) == len(differences)
-        else PairedDifferences.of_clusters([[differences[index] for index in each] for each in clusters])
+        if isinstance(by_cluster, _Singles)
+        else PairedDifferences.of_clusters(by_cluster)
     )
-    procedure = None
-    if rng is not None:
-        procedure = paired_procedure([[differences[index] for index in each] for each in clusters], rng)
+    procedure = None if rng is None else paired_procedure(by_cluster, rng)
     return MeasureDifference(
         measure,
         before=_mean(means_before),
@@ -144,25 +143,52 @@ def measure_difference(
     )
 
 
+class _Singles(Sequence[Sequence[float]]):
+    """Clusters of one value each, made when they are read."""
+
+    def __init__(self, values: Sequence[float]) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return _Singles(self._values[index])
+        return (self._values[index],)
+
+    def __iter__(self) -> Iterator[Sequence[float]]:
+        return zip(self._values, strict=True)
+
+
+def _values_of(clusters: Sequence[Sequence[int]] | None, values: Sequence[float]) -> Sequence[Sequence[float]]:
+    """Return the values of the cases of each cluster; None has a cluster for each case."""
+    return _Singles(values) if clusters is None else [[values[index] for index in each] for each in clusters]
+
+
 class _Pairs(Struct):
     """The values of one measure in both runs, in columns, so that a million cases fit into memory."""
 
-    index_by_case: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """The number of each case."""
+    indexes: "array[int]" = field(default_factory=lambda: array("I"))
+    """The index of each case in the columns, plus one, by its number; 0 for a case without values."""
     first: tuple["array[float]", "array[float]"] = field(default_factory=lambda: (array("d"), array("d")))
     """The values of the first pair of each case, in both runs."""
     later_pairs: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
-    """The values of a case's other targets and prompts, by its number."""
+    """The values of a case's other targets and prompts, by its index."""
     sessions: dict[int, str] = field(default_factory=dict)
     """The sessions of the cases that have one."""
     rows: int = 0
     """The number of rows of the later run that have the measure."""
 
-    def add(self, case: tuple[str, ...], values: tuple[float, float], session: str | None, *, rows: int) -> None:
+    def add(self, case: int, values: tuple[float, float], session: str | None, *, rows: int) -> None:
         """Add the values of a pair, before and after; `rows` rows of the later run have the measure."""
-        new = len(self.index_by_case)
-        index = self.index_by_case.setdefault(case, new)
-        if index == new:
+        missing = case + 1 - len(self.indexes)
+        if missing > 0:
+            self.indexes.frombytes(bytes(self.indexes.itemsize * missing))
+        index = self.indexes[case] - 1
+        if index < 0:
+            index = len(self.first[0])
+            self.indexes[case] = index + 1
             for column, value in zip(self.first, values, strict=True):
                 column.append(value)
         else:
@@ -178,13 +204,13 @@ class _Pairs(Struct):
             means[index] = _mean([means[index], *(each[side] for each in more)])
         return means
 
-    def clusters(self) -> list[Sequence[int]]:
-        """Return the indexes of the cases of each session; a case without a session is a cluster of its own."""
+    def clusters(self) -> list[Sequence[int]] | None:
+        """Return the indexes of the cases of each session, of a case without a session alone; None without sessions."""
         if not self.sessions:
-            return [(index,) for index in self.index_by_case.values()]
+            return None
         clusters: dict[object, list[int]] = {}
-        for case, index in self.index_by_case.items():
-            clusters.setdefault(self.sessions.get(index, case), []).append(index)
+        for index in range(len(self.first[0])):
+            clusters.setdefault(self.sessions.get(index, index), []).append(index)
         return list(clusters.values())
 
 
@@ -229,7 +255,7 @@ def _sample(measure: str, side: Side, unit: float) -> _Sample | None:
     """
     clusters: dict[object, tuple[int, float]] = {}
     cases = set()
-    for name in side.cases:
+    for name in side.names():
         rows, mean = side.measured_count(measure, name), side.mean(measure, name)
         if mean is not None:
             cases.add(name[:2])
@@ -240,17 +266,17 @@ def _sample(measure: str, side: Side, unit: float) -> _Sample | None:
 
 
 def _largest_mean(measure: str, side: Side) -> float:
-    return max((abs(side.mean(measure, name) or 0.0) for name in side.cases), default=0.0)
+    return max((abs(side.mean(measure, name) or 0.0) for name in side.names()), default=0.0)
 
 
-def _moments(means: Sequence[float], clusters: Iterable[Sequence[int]], all_rows: int) -> ClusterMoments:
+def _moments(means: Sequence[float], clusters: Sequence[Sequence[int]] | None, all_rows: int) -> ClusterMoments:
     """Return the moments of clusters of cases.
 
     Every case counts as the same number of rows: the mean number of rows per case, rounded.
     """
     size = round(all_rows / len(means))
     return ClusterMoments.of_clusters(
-        (size * len(each), size * math.fsum(means[index] for index in each)) for each in clusters
+        (size * len(each), size * math.fsum(each)) for each in _values_of(clusters, means)
     )
 
 

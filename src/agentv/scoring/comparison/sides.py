@@ -1,12 +1,13 @@
-"""A side of a comparison, and the pairing of two sides. A side stores sums by case in columns, to save memory."""
+"""A side of a comparison: sums by case in columns, to save memory."""
 
 import math
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from agentv.scoring.comparison.case_numbers import CaseIndexes, CaseKeys, CaseNumbers
 from agentv.scoring.counting.tallies import JUDGED_STATES
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.json_value import JsonObject
@@ -21,8 +22,6 @@ SPENDING = (COST, LATENCY, TOKENS)
 _EVALUATOR = "evaluator:"
 _NO_SCORE = -1.0
 """Ranks a row without a score as the worst of its case, so that comparisons show why it has none."""
-
-_NO_KEYS: Mapping[str, str] = {}
 
 
 class RowPosition(NamedTuple):
@@ -91,13 +90,14 @@ def scored_row(result: CaseResult) -> ScoredRow:
     return ScoredRow(result.slot, state, measures, session=result.session)
 
 
-class _Column(Struct):
+class Column(Struct):
     """Sums and counts of one measure, one element per case."""
 
     sums: "array[float]" = field(default_factory=lambda: array("d"))
     counts: "array[int]" = field(default_factory=lambda: array("I"))
 
     def add(self, index: int, value: float) -> None:
+        """Add a value of a case."""
         missing = index + 1 - len(self.sums)
         if missing > 0:
             self.sums.frombytes(bytes(self.sums.itemsize * missing))
@@ -105,12 +105,57 @@ class _Column(Struct):
         self.sums[index] += value
         self.counts[index] += 1
 
+    def mean(self, index: int) -> float | None:
+        """Return the mean over the repeats of a case, None if no repeat has the measure."""
+        count = self.count(index)
+        return self.sums[index] / count if count else None
+
+    def count(self, index: int) -> int:
+        """Return the number of repeats of a case that have the measure."""
+        return self.counts[index] if index < len(self.counts) else 0
+
+
+_NO_COLUMN = Column()
+
+
+class _Extremes:
+    """The position of the row with the lowest score of each case; with `sign` -1, of the highest."""
+
+    def __init__(self, sign: int = 1) -> None:
+        self._sign = sign
+        self._scores = array("d")
+        self._positions: tuple[array[int], ...] = (array("I"), array("Q"), array("I"))
+
+    def add(self, index: int, score: float, position: RowPosition) -> None:
+        """Remember a row of a case if its score is the extreme one so far."""
+        missing = index + 1 - len(self._scores)
+        if missing > 0:
+            self._scores.extend([math.inf] * missing)
+            for numbers in self._positions:
+                numbers.frombytes(bytes(numbers.itemsize * missing))
+        if self._sign * score < self._scores[index]:
+            self._scores[index] = self._sign * score
+            for numbers, number in zip(self._positions, position, strict=True):
+                numbers[index] = number
+
+    def score(self, index: int) -> float:
+        """Return the extreme score of a case that has one."""
+        return self._sign * self._scores[index]
+
+    def position(self, index: int) -> RowPosition | None:
+        """Return the position of a case's row, None without one."""
+        if index >= len(self._scores) or math.isinf(self._scores[index]):
+            return None
+        return RowPosition(*(numbers[index] for numbers in self._positions))
+
 
 class Side:
     """The rows of one run, grouped by CaseName: a measure of a case is the mean over its repeats.
 
     `label` is the run's display name, `run_json` the content of its run.json. `state` is how the run ended: an
     unfinished run may lack cases. `edits` are all that shows that the run's files were edited after it was written.
+    `numbers` are those of the other sides of the comparison. A case with its target has an index, in the order of its
+    first row; the methods whose names end with `_at` take it.
     """
 
     def __init__(
@@ -120,27 +165,32 @@ class Side:
         *,
         state: str = "finished",
         edits: tuple[str, ...] = (),
+        numbers: CaseNumbers | None = None,
     ) -> None:
         self.label = label
         self.run_json: JsonObject = run_json or {}
         self.state = state
         self.edits = edits
-        self._index_by_case: dict[CaseName, int] = {}
+        self.numbers = CaseNumbers() if numbers is None else numbers
+        self._indexes = CaseIndexes()
+        self._cases = array("I")
+        self._targets_of_cases = array("I")
+        self._target_numbers: dict[str, int] = {}
+        self._target_names: list[str] = []
         # Ordered sets: only the keys count.
-        self._targets: dict[str, None] = {}
         self._suites: dict[str, None] = {}
         self._prompts: dict[str | None, None] = {}
-        self._columns: dict[str, _Column] = {}
+        self._columns: dict[str, Column] = {}
         self._rows = array("I")
         self._errors = array("I")
-        self._worst_scores = array("d")
-        self._worst_positions = tuple(array("Q") for _ in RowPosition._fields)
-        self._keys: dict[tuple[str, str | None], dict[str, str]] = {}
-        self._sessions: dict[CaseName, str] = {}
+        self._worst = _Extremes()
+        self._best = _Extremes(sign=-1)
+        self._keys = CaseKeys()
+        self._sessions: dict[int, str] = {}
 
     def empty_copy(self) -> "Side":
         """Return a side of the same run, with its case keys but without rows, to be filled with a group of rows."""
-        copy = Side(self.label, self.run_json, state=self.state, edits=self.edits)
+        copy = Side(self.label, self.run_json, state=self.state, edits=self.edits, numbers=self.numbers)
         copy._keys = self._keys
         return copy
 
@@ -148,48 +198,80 @@ class Side:
         """Add one row; a skipped row is ignored."""
         if row.state == "skipped":
             return
-        case = CaseName(row.slot.suite, row.slot.eval_id, row.slot.target, row.slot.prompt)
-        index = self._index_of(case)
+        index = self._added_index(row.slot)
         if row.session is not None:
-            self._sessions[case] = row.session
+            self._sessions[index] = row.session
         self._rows[index] += 1
         self._errors[index] += row.state == "error"
         for name, value in row.measures.items():
-            self._columns.setdefault(name, _Column()).add(index, value)
-        score = row.measures.get(SCORE, _NO_SCORE)
-        if row.position is not None and score < self._worst_scores[index]:
-            self._worst_scores[index] = score
-            for numbers, number in zip(self._worst_positions, row.position, strict=True):
-                numbers[index] = number
+            self._columns.setdefault(name, Column()).add(index, value)
+        if row.position is not None:
+            self._add_position(index, row.measures.get(SCORE, _NO_SCORE), row.position)
+
+    def _add_position(self, index: int, score: float, position: RowPosition) -> None:
+        """Remember the row if it has the lowest or the highest score of its case; the only one is the lowest alone."""
+        first = self._worst.position(index)
+        if first is not None:
+            if self._best.position(index) is None:
+                self._best.add(index, self._worst.score(index), first)
+            self._best.add(index, score, position)
+        self._worst.add(index, score, position)
 
     def add_case(self, suite: str, eval_id: str, case_key: str, *, prompt: str | None = None) -> None:
         """Record the key of a case's content (messages, expectations, evaluators), which all targets share."""
-        self._keys.setdefault((suite, prompt), {})[eval_id] = case_key
+        self._keys.set(self.numbers.add(suite, eval_id, prompt), case_key)
 
-    def _index_of(self, name: CaseName) -> int:
+    def _added_index(self, slot: ResultKey) -> int:
         """Return the index of a case in the columns; a new case is added to them."""
-        index = self._index_by_case.get(name)
+        case = self.numbers.add(slot.suite, slot.eval_id, slot.prompt)
+        target = self._target_numbers.setdefault(slot.target, len(self._target_names))
+        if target == len(self._target_names):
+            self._target_names.append(slot.target)
+        index = self._indexes.get(case, target)
         if index is None:
-            index = self._index_by_case[name] = len(self._rows)
-            self._targets[name.target] = None
-            self._suites[name.suite] = None
-            self._prompts[name.prompt] = None
+            index = len(self._rows)
+            self._indexes.set(case, target, index)
+            self._cases.append(case)
+            self._targets_of_cases.append(target)
+            self._suites[slot.suite] = None
+            self._prompts[slot.prompt] = None
             self._rows.append(0)
             self._errors.append(0)
-            self._worst_scores.append(math.inf)
-            for numbers in self._worst_positions:
-                numbers.append(0)
         return index
+
+    def index_of(self, name: CaseName) -> int | None:
+        """Return the index of a case, None if the side has no row of it."""
+        case = self.numbers.find(name.suite, name.eval_id, name.prompt)
+        target = self._target_numbers.get(name.target)
+        return None if case is None or target is None else self._indexes.get(case, target)
+
+    def name_at(self, index: int) -> CaseName:
+        """Return the name of a case."""
+        suite, eval_id, prompt = self.numbers.parts(self._cases[index])
+        return CaseName(suite, eval_id, self._target_names[self._targets_of_cases[index]], prompt)
+
+    @property
+    def case_count(self) -> int:
+        """The number of cases."""
+        return len(self._cases)
 
     @property
     def cases(self) -> Sequence[CaseName]:
         """All cases, in the order of their first rows."""
-        return tuple(self._index_by_case)
+        return tuple(self.names())
+
+    def names(self) -> Iterator[CaseName]:
+        """Yield the names of all cases, in the order of their first rows."""
+        return map(self.name_at, range(self.case_count))
+
+    def eval_ids(self) -> set[str]:
+        """Return the ids of all cases."""
+        return {self.numbers.parts(case)[1] for case in self._cases}
 
     @property
     def targets(self) -> tuple[str, ...]:
         """The targets of all rows."""
-        return tuple(self._targets)
+        return tuple(self._target_names)
 
     @property
     def suites(self) -> tuple[str, ...]:
@@ -208,92 +290,63 @@ class Side:
 
     def case_key(self, name: CaseName) -> str | None:
         """Return the key of a case's content, None if it is not known."""
-        return self._keys.get((name.suite, name.prompt), _NO_KEYS).get(name.eval_id)
+        case = self.numbers.find(name.suite, name.eval_id, name.prompt)
+        return None if case is None else self._keys.get(case)
+
+    def case_key_at(self, index: int) -> str | None:
+        """Return the key of a case's content, None if it is not known."""
+        return self._keys.get(self._cases[index])
+
+    def prompt_at(self, index: int) -> str | None:
+        """Return the prompt of a case."""
+        return self.numbers.parts(self._cases[index])[2]
 
     def session(self, name: CaseName) -> str | None:
         """Return the session of a case, None if it has none."""
-        return self._sessions.get(name)
+        index = self.index_of(name)
+        return None if index is None else self.session_at(index)
+
+    def session_at(self, index: int) -> str | None:
+        """Return the session of a case, None if it has none."""
+        return self._sessions.get(index)
 
     def row_count(self, name: CaseName) -> int:
         """Return the number of rows of a case, those with an error included; 0 if there is no such case."""
-        index = self._index_by_case.get(name)
+        index = self.index_of(name)
         return 0 if index is None else self._rows[index]
 
     def error_count(self, name: CaseName) -> int:
         """Return the number of a case's rows that have an error."""
-        index = self._index_by_case.get(name)
-        return 0 if index is None else self._errors[index]
+        index = self.index_of(name)
+        return 0 if index is None else self.error_count_at(index)
+
+    def error_count_at(self, index: int) -> int:
+        """Return the number of a case's rows that have an error."""
+        return self._errors[index]
+
+    def column(self, measure: str) -> Column:
+        """Return the sums of a measure by the index of the case; empty if no row has the measure."""
+        return self._columns.get(measure, _NO_COLUMN)
 
     def mean(self, measure: str, name: CaseName) -> float | None:
         """Return the mean of a measure over the repeats of a case, None if no repeat has it."""
-        index, column = self._index_by_case.get(name), self._columns.get(measure)
-        if index is None or column is None or index >= len(column.counts) or not column.counts[index]:
-            return None
-        return column.sums[index] / column.counts[index]
+        index = self.index_of(name)
+        return None if index is None else self.column(measure).mean(index)
 
     def measured_count(self, measure: str, name: CaseName) -> int:
         """Return the number of repeats of a case that have a measure."""
-        index, column = self._index_by_case.get(name), self._columns.get(measure)
-        return 0 if index is None or column is None or index >= len(column.counts) else column.counts[index]
+        index = self.index_of(name)
+        return 0 if index is None else self.column(measure).count(index)
 
     def worst_row(self, name: CaseName) -> RowPosition | None:
         """Return the position of the row of a case that has the lowest score, or no score.
 
         None if no row of the case has a position.
         """
-        index = self._index_by_case.get(name)
-        if index is None or math.isinf(self._worst_scores[index]):
-            return None
-        return RowPosition(*(numbers[index] for numbers in self._worst_positions))
+        index = self.index_of(name)
+        return None if index is None else self._worst.position(index)
 
-
-class Pair(Struct, frozen=True):
-    """The same case in both runs."""
-
-    before: CaseName
-    after: CaseName
-
-
-class Alignment(Struct, frozen=True):
-    """The paired cases of two runs, in the order of the earlier run, and the cases that only one of the runs has."""
-
-    pairs: tuple[Pair, ...]
-    only_before: tuple[CaseName, ...]
-    only_after: tuple[CaseName, ...]
-
-
-def align(before: Side, after: Side) -> Alignment:
-    """Pair cases by suite, id, target and prompt.
-
-    If each run has a single target, its name may differ; the same holds for a single prompt and a single suite.
-    """
-    pairing_key = _pairing_key(before, after)
-    unpaired = {pairing_key(each): each for each in after.cases}
-    pairs, only_before = [], []
-    for each in before.cases:
-        counterpart = unpaired.pop(pairing_key(each), None)
-        if counterpart is None:
-            only_before.append(each)
-        else:
-            pairs.append(Pair(each, counterpart))
-    return Alignment(tuple(pairs), tuple(only_before), tuple(unpaired.values()))
-
-
-def _pairing_key(before: Side, after: Side) -> Callable[[CaseName], CaseName]:
-    """Return a function that returns the pairing key of a case.
-
-    The key has no suite if each run has only one suite; the same holds for target and prompt.
-    """
-    one_target = len(before.targets) == len(after.targets) == 1
-    one_prompt = len(before.prompts) == len(after.prompts) == 1
-    one_suite = len(before.suites) == len(after.suites) == 1
-
-    def pairing_key(case: CaseName) -> CaseName:
-        return CaseName(
-            "" if one_suite else case.suite,
-            case.eval_id,
-            "" if one_target else case.target,
-            None if one_prompt else case.prompt,
-        )
-
-    return pairing_key
+    def best_row(self, name: CaseName) -> RowPosition | None:
+        """Return the position of the row of a case that has the highest score, as `worst_row` that of the lowest."""
+        index = self.index_of(name)
+        return None if index is None else self._best.position(index) or self._worst.position(index)

@@ -85,6 +85,7 @@ def _best(cells: Mapping[CellName, Tally]) -> BestCell | None:
     procedures = [paired_procedure([[value] for value in each], rng) if each else None for each in differences]
     corrected_p = holm([1.0 if each is None else each.p for each in procedures])
     first, kept = procedures[0], sum(p > 1 - LEVEL for p in corrected_p)
+    are_lower = [_is_higher(*each) for each in zip(differences, corrected_p, strict=True)]
     return BestCell(
         prompt=best[0],
         target=best[1],
@@ -94,7 +95,8 @@ def _best(cells: Mapping[CellName, Tally]) -> BestCell | None:
         difference=None if first is None else math.fsum(differences[0]) / len(differences[0]),
         interval=None if first is None else first.interval(1 - (1 - LEVEL) / max(kept, 1)),
         p=corrected_p[0],
-        is_significant=all(_is_higher(*each) for each in zip(differences, corrected_p, strict=True)),
+        is_significant=all(are_lower),
+        lower=tuple(other for other, is_lower in zip(others, are_lower, strict=True) if is_lower),
     )
 
 

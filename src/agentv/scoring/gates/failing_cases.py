@@ -17,19 +17,21 @@ from agentv.types.evaluation import verdict_of
 from agentv.types.records.result import CaseResult
 from agentv.types.results import CaseName, RowState
 
-MAX_GATE_CASES = 10
-"""The number of cases that a failed gate names."""
+MAX_FAILED_CASES = 10
+"""The number of cases that a report of a run names, and that a failed gate names."""
 
 Part: TypeAlias = tuple[RowState, float | None]
 """State and score of the part of a row that a gate measures: the whole row, an evaluator or a criterion."""
 
 
 class ListedCase(Struct, frozen=True):
-    """A case that counts against a gate."""
+    """A case that counts against a gate, or that did not pass."""
 
     name: CaseName
     seq: int
-    """The number of its worst result in results.jsonl."""
+    """The number in results.jsonl of the result that is shown: of those that count, the first trial of the worst
+    state.
+    """
     failed: int = 1
     """The number of its results that count against the gate."""
     results: int = 1
@@ -45,12 +47,14 @@ class ListedCase(Struct, frozen=True):
 class ListedCases(Struct, frozen=True):
     """The first cases that count against a gate, the worst first, and the number of all.
 
-    `distinct` is their number without targets and prompts, None if it was not stored.
+    `distinct` is their number without targets and prompts, None if it was not stored. `is_whole_run` is True for a gate
+    that counts every result of the run that did not pass.
     """
 
     cases: tuple[ListedCase, ...] = ()
     total: int = 0
     distinct: int | None = None
+    is_whole_run: bool = False
 
 
 NO_CASES = ListedCases()
@@ -61,42 +65,78 @@ def case_name(row: CaseResult) -> CaseName:
     return CaseName(row.slot.suite, row.slot.eval_id, row.slot.target, row.slot.prompt)
 
 
+_STATES_WORST_FIRST: tuple[RowState, ...] = ("fail", "borderline", "error", "pass", "skipped")
+_STATE_RANKS = {state: rank for rank, state in enumerate(_STATES_WORST_FIRST)}
+
+
+def shown_first(row: CaseResult) -> tuple[int, int]:
+    """Return the key of a case's results by which the first one is shown: the first trial of the worst state."""
+    return _STATE_RANKS[row_state(row)], row.slot.trial
+
+
+class _Case(Struct):
+    """One of the worst cases: its rank, and the result to show, which is the first trial of its worst state."""
+
+    name: CaseName
+    rank: tuple[int, float, tuple[str, int, tuple[str, ...]]]
+    """Its worst state, its lowest score in that state, and its place in the eval file, so that runs with the same
+    results list the same cases.
+    """
+    shown: tuple[int, int, int]
+    """State, trial and `seq`."""
+
+
 class _Worst(Struct):
-    """The worst cases that count against one gate so far, by score. `failed` has the number of their results."""
+    """The worst cases that count against one gate so far: by state, score and place in the eval file.
+
+    `failed` has the number of their results.
+    """
 
     parts_of: Callable[[CaseResult, RowState], Iterator[Part]]
     counts: Callable[[RowState, float | None], bool]
     suite: str | None = None
-    worst: list[tuple[float, int, CaseName]] = field(default_factory=list)
+    worst: list[_Case] = field(default_factory=list)
     failed: DigestMap = field(default_factory=lambda: DigestMap("I"))
     distinct: DigestSet = field(default_factory=DigestSet)
 
     @property
     def ignores_passes(self) -> bool:
         """True if a row that passed never counts against the gate."""
-        return self.parts_of is _whole_row and self.counts in (_is_not_passed, _is_error)
+        return self.parts_of is _whole_row and self.counts in (_is_not_passed, _is_error, _is_listed)
+
+    @property
+    def is_whole_run(self) -> bool:
+        """True if every result of the run that did not pass counts against the gate."""
+        return self.suite is None and self.parts_of is _whole_row and self.counts is _is_not_passed
 
     def add(self, row: CaseResult, state: RowState, seq: int) -> None:
         if self.suite not in (None, row.slot.suite):
             return
-        scores = [score or 0.0 for part, score in self.parts_of(row, state) if self.counts(part, score)]
-        if not scores:
+        parts = [(part, score or 0.0) for part, score in self.parts_of(row, state) if self.counts(part, score)]
+        if not parts:
             return
         name = case_name(row)
         key = _key(name)
         self.failed.put(key, (self.failed.get(key) or 0) + 1)
         self.distinct.add(f"{name.suite}\0{name.eval_id}")
-        score = min(scores)
-        if len(self.worst) == MAX_GATE_CASES and score >= self.worst[-1][0]:
+        state_rank, score = min((_STATE_RANKS[part], score) for part, score in parts)
+        place = row.file, row.line, _sortable(name)
+        case = _Case(name, (state_rank, score, place), (state_rank, row.slot.trial, seq))
+        if len(self.worst) == MAX_FAILED_CASES and case.rank >= self.worst[-1].rank:
+            earlier = next((each for each in self.worst if each.name == name), None)
+            if earlier is not None:
+                earlier.shown = min(earlier.shown, case.shown)
             return
-        others = [each for each in self.worst if each[2] != name]
-        earlier = [each for each in self.worst if each[2] == name]
-        insort(others, min([(score, seq, name), *earlier], key=_rank), key=_rank)
-        self.worst = others[:MAX_GATE_CASES]
+        others = [each for each in self.worst if each.name != name]
+        for earlier in self.worst:
+            if earlier.name == name:
+                case = _Case(name, min(case.rank, earlier.rank), min(case.shown, earlier.shown))
+        insort(others, case, key=lambda each: each.rank)
+        self.worst = others[:MAX_FAILED_CASES]
 
 
-def _rank(case: tuple[float, int, CaseName]) -> tuple[float, int]:
-    return case[:2]
+def _sortable(name: CaseName) -> tuple[str, ...]:
+    return name.suite, name.eval_id, name.prompt or "", name.target
 
 
 def _key(name: CaseName) -> str:
@@ -107,13 +147,15 @@ class FailingCases:
     """Lists the cases that count against each of a run's `gates`, then those against its default gates.
 
     A gate on a rate lists the cases that did not pass, a gate on a mean those with a score below its bound, a gate on
-    errors those with an error. Gates on costs, durations and a baseline list none. Of each gate, the worst cases and
-    the numbers of results are stored, so that the memory does not depend on the length of their rows.
+    errors those with an error. Gates on costs, durations and a baseline list none. `of_run` lists the cases of the run
+    that did not pass, also those with an error. Of each list, the worst cases and the numbers of results are stored, so
+    that the memory does not depend on the length of their rows.
     """
 
     def __init__(self, gates: Sequence[ScopedGate] | None) -> None:
         default = [_Worst(_whole_row, _is_not_passed, suite) for suite in scopes_of_default_gate(gates)]
         self._worst: tuple[_Worst | None, ...] = (*map(_worst_of, gates or ()), *default)
+        self._run = _Worst(_whole_row, _is_listed)
         self._judged, self._errors = DigestMap("I"), DigestMap("I")
         # A row that passed can only count against the mean of a gate, or by one of its evaluators or criteria.
         self._ignores_passes = all(worst is None or worst.ignores_passes for worst in self._worst)
@@ -128,7 +170,7 @@ class FailingCases:
             numbers.put(key, (numbers.get(key) or 0) + 1)
         if state == "pass" and self._ignores_passes:
             return
-        for worst in self._worst:
+        for worst in (self._run, *self._worst):
             if worst is not None:
                 worst.add(row, state, row.seq)
 
@@ -139,17 +181,25 @@ class FailingCases:
     def of_gate(self, index: int) -> ListedCases:
         """Return the cases that count against the gate with this index."""
         found = self._worst[index]
-        if found is None:
-            return NO_CASES
-        cases = tuple(
-            ListedCase(name, seq, found.failed.get(_key(name)) or 1, self._trials(found, _key(name)))
-            for _, seq, name in found.worst
-        )
-        return ListedCases(cases, len(found.failed), len(found.distinct))
+        return NO_CASES if found is None else self._listed(found)
 
-    def _trials(self, found: _Worst, key: str) -> int:
+    def of_run(self) -> ListedCases:
+        """Return the cases of the run that did not pass: the failed ones first, those with an error last."""
+        return self._listed(self._run)
+
+    def _listed(self, found: _Worst) -> ListedCases:
+        cases = tuple(
+            ListedCase(
+                each.name, each.shown[-1], found.failed.get(_key(each.name)) or 1, self._trials(found, each.name)
+            )
+            for each in found.worst
+        )
+        return ListedCases(cases, len(found.failed), len(found.distinct), found.is_whole_run)
+
+    def _trials(self, found: _Worst, name: CaseName) -> int:
         """Return how many trials of a case a gate measures: also those with an error, if errors count against it."""
-        errors = self._errors.get(key) or 0 if found.counts is _is_error else 0
+        key = _key(name)
+        errors = self._errors.get(key) or 0 if found.counts in (_is_error, _is_listed) else 0
         return (self._judged.get(key) or 0) + errors or 1
 
 
@@ -180,6 +230,10 @@ def _is_error(state: RowState, _score: float | None) -> bool:
 
 def _is_not_passed(state: RowState, _score: float | None) -> bool:
     return state in ("borderline", "fail")
+
+
+def _is_listed(state: RowState, _score: float | None) -> bool:
+    return state in ("borderline", "fail", "error")
 
 
 def _whole_row(row: CaseResult, state: RowState) -> Iterator[Part]:

@@ -32,6 +32,13 @@ def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[Evalu
     return ((_rubric(case), *listed) if case.rubrics else listed), False
 
 
+def evaluators_of_suite(suite: EvalSuite) -> tuple[EvaluatorLike, ...]:
+    """Return the evaluators that a suite names for its cases."""
+    if suite.evaluators:
+        return suite.evaluators
+    return () if suite.evaluator is None else _single(suite.evaluator, suite.base_dir)
+
+
 def evaluators_of_turn(turn: CaseTurn) -> tuple[EvaluatorLike, ...]:
     """Return the evaluators of a turn; the default judge for a turn with an expected outcome only."""
     own = (_rubric(turn), *turn.evaluators) if turn.rubrics else turn.evaluators

@@ -96,7 +96,11 @@ def _narrowed(
     narrowed = replace(
         context,
         prompt_inputs=replace(
-            context.prompt_inputs, question=content_text(messages[turn.start].content), chat_prompt=None
+            context.prompt_inputs,
+            question=content_text(messages[turn.start].content),
+            chat_prompt=None,
+            system_prompt="",
+            after_system=None,
         ),
         eval_case=replace(context.eval_case, input_messages=messages[first:answer_start]),
         message_history=messages[first:answer_start],

@@ -124,9 +124,9 @@ class SignFlips(Struct, frozen=True, dict=True):
 
     test: PairedTest
     differences: PairedDifferences
-    sums: tuple[float, ...]
+    sums: "array[float]"
     """The sum of the differences of each cluster."""
-    sizes: tuple[int, ...]
+    sizes: "array[int]"
     """The number of differences of each cluster."""
     seed: int
     """Draws the subsets."""
@@ -134,10 +134,10 @@ class SignFlips(Struct, frozen=True, dict=True):
     @classmethod
     def of(cls, clusters: Sequence[Sequence[float]], rng: random.Random) -> Self:
         """Test the differences of cases in clusters; there is at least one."""
-        sums = tuple(map(math.fsum, clusters))
+        sums = array("d", map(math.fsum, clusters))
         test = permutation_test(sums, rng)
         differences = PairedDifferences.of_clusters(clusters)
-        return cls(test, differences, sums, tuple(map(len, clusters)), rng.getrandbits(64))
+        return cls(test, differences, sums, array("I", map(len, clusters)), rng.getrandbits(64))
 
     @cached_property
     def _subset_means(self) -> "tuple[array[float], int]":

@@ -6,6 +6,7 @@ A baseline is JSON Lines: a header that describes its run, then one line per cas
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from agentv.scoring.comparison.case_numbers import CaseNumbers
 from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowFilter
 from agentv.scoring.comparison.sides import (
     PASSED,
@@ -40,7 +41,7 @@ def baseline_lines(side: Side) -> Iterator[bytes]:
     plan = side.run_json.get("plan")
     about = {key: plan[key] for key in _PLAN_KEYS if key in plan} if isinstance(plan, Mapping) else {}
     run = {key: side.run_json[key] for key in _RUN_KEYS if key in side.run_json}
-    head: dict[str, JsonValue] = {"schema": BASELINE_SCHEMA, "run": {**run, "plan": about}, "cases": len(side.cases)}
+    head: dict[str, JsonValue] = {"schema": BASELINE_SCHEMA, "run": {**run, "plan": about}, "cases": side.case_count}
     yield encode(head if side.state == "finished" else {**head, "state": side.state}) + b"\n"
     for name in sorted(side.cases):
         yield encode(_case_record(side, name)) + b"\n"
@@ -62,13 +63,15 @@ def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
     return {key: value for key, value in record.items() if value is not None}
 
 
-def load_score_file(path: Path, chosen: RowFilter, *, by: str | None = None) -> GroupedSide:
+def load_score_file(
+    path: Path, chosen: RowFilter, *, by: str | None = None, numbers: CaseNumbers | None = None
+) -> GroupedSide:
     """Read a baseline, or results that `agentv run -o results.jsonl` wrote, as one side of a comparison.
 
     The side has the chosen rows, grouped as with `--by` if `by` is given; re-runs are left out. Raises ConfigError,
     with file and line, for a line that cannot be read, and for a baseline if `by` is a field that only results have.
     """
-    side = Side(chosen.label(str(path)))
+    side = Side(chosen.label(str(path)), numbers=numbers)
     grouped = GroupedSide(side, by)
     baseline: _BaselineFile | None = None
     with path.open("rb") as file:

@@ -9,6 +9,7 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
+from agentv.scoring.comparison.case_numbers import CaseNumbers
 from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowFilter
 from agentv.scoring.comparison.sides import (
     COST,
@@ -99,14 +100,17 @@ _decode_groupable_row: Callable[[bytes], _Row] = msgspec.json.Decoder(_Groupable
 _decode_case = msgspec.json.Decoder(_Case).decode
 
 
-def load_side(stored: StoredRun, chosen: RowFilter = ALL_ROWS, *, by: str | None = None) -> GroupedSide:
+def load_side(
+    stored: StoredRun, chosen: RowFilter = ALL_ROWS, *, by: str | None = None, numbers: CaseNumbers | None = None
+) -> GroupedSide:
     """Return the chosen current results of a run as one side of a comparison, grouped as with `--by` if `by` is given.
 
     Raises StorageError, with the number of the line, for a line that cannot be read, and ConfigError for too many
     groups.
     """
     checked = check_stored_run(stored)
-    side = Side(chosen.label(stored.run_id), to_record(stored.run), state=stored.state(), edits=checked.edits)
+    run_json, state = to_record(stored.run), stored.state()
+    side = Side(chosen.label(stored.run_id), run_json, state=state, edits=checked.edits, numbers=numbers)
     grouped = GroupedSide(side, by)
     try:
         _add_rows(grouped, stored, chosen)
@@ -216,8 +220,11 @@ def find_scores(
     *,
     by: str | None = None,
     like: Likeness | None = None,
+    numbers: CaseNumbers | None = None,
 ) -> FoundScores:
     """Return the chosen scores of the run or file that `reference` names, grouped as with `--by` if `by` is given.
+
+    Two sides with the same `numbers` need less memory.
 
     `reference` is a file (a baseline or exported results), the path of a run folder, or the id, name or tag of a run
     of `home`, or `latest`. `latest~1` is the newest earlier run like the latest, and with `like`, `latest` is the
@@ -227,12 +234,14 @@ def find_scores(
     path = Path(reference)
     # A log of inspect is left to `find_run`, whose error says how to convert it.
     if path.is_file() and path.suffix != LOG_SUFFIX:
-        found = FoundScores(load_score_file(path, chosen, by=by), reference)
+        found = FoundScores(load_score_file(path, chosen, by=by, numbers=numbers), reference)
     else:
         stored = open_run(_find_run_folder(home, reference, like))
         is_ours = stored.folder.resolve().parent == runs_folder(home).resolve()
-        found = FoundScores(load_side(stored, chosen, by=by), stored.run_id if is_ours else reference, stored)
-    if not found.side.cases and chosen != ALL_ROWS:
+        found = FoundScores(
+            load_side(stored, chosen, by=by, numbers=numbers), stored.run_id if is_ours else reference, stored
+        )
+    if not found.side.case_count and chosen != ALL_ROWS:
         whole = find_scores(home, reference).side
         for kind, name, known in (("target", chosen.target, whole.targets), ("prompt", chosen.prompt, whole.prompts)):
             names = [each for each in known if each is not None]

@@ -14,7 +14,7 @@ from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
 from agentv.types.records.answer import AnswerRef, Partial, Rerun, ResultKey
 from agentv.types.stored import RESULT_SCHEMA, StoredDuration, StoredGeneration, StoredScore, always
 from agentv.types.usage import StoredCost, StoredCount, Usage
-from agentv.types.views import Line, View, one_line, reason_of, score_text, view_html, view_of, view_text
+from agentv.types.views import Line, View, escape, one_line, reason_of, score_text, view_html, view_of, view_text
 
 RowStatus: TypeAlias = Literal["pass", "fail", "error", "skipped"]
 
@@ -199,8 +199,9 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
         return view_text(self._view())
 
     def _repr_html_(self) -> str:
-        """Return the text of `str` as an HTML table, for notebooks."""
-        return view_html(self._view())
+        """Return the text of `str` as an HTML table, with the answer, for notebooks."""
+        answer = f"<p>answer: {escape(one_line(self.candidate_answer))}</p>" if self.candidate_answer else ""
+        return view_html(self._view()) + answer
 
     @property
     def answer_seq(self) -> int | None:
