@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from agentv.loading.check.equal_prompts import EqualPrompts
+from agentv.loading.check.slow_judges import slow_judge_note
 from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath, Key
 from agentv.loading.files.dotenv import load_env
@@ -273,7 +274,7 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem], equal_prompts: E
     """
     first: tuple[EvalCase, str] | None = None
     others = 0
-    unchecked = _UncheckedCases()
+    unchecked, judged = _UncheckedCases(), list[EvalCase]()
     fills_own_cases = suite.fills_placeholders and not suite.path.endswith(".jsonl")
     try:
         for case in suite.cases:
@@ -283,6 +284,8 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem], equal_prompts: E
                 continue
             unchecked.add(case)
             equal_prompts.add(case)
+            if suite.cases.count is not None:
+                judged.append(case)
             if case.skip is None and not is_filled and (name := _first_variable(case)):
                 others += first is not None
                 first = first or (case, name)
@@ -299,6 +302,8 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem], equal_prompts: E
         message = f"{{{{ {name} }}}} is text here{more}: {reason}"
         yield _warning_at(case, message)
     yield from unchecked.warnings()
+    if (slow := slow_judge_note(suite, judged)) is not None:
+        yield _warning_at(*slow)
 
 
 class _CountedCases(Struct):
