@@ -39,6 +39,7 @@ from agentv.loading.suites.suites import ParsedSuite, merged_problems, read_suit
 from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.loading.targets.openai_services import service_advice
 from agentv.loading.targets.targets import ParsedTargets, check_target, open_targets, read_targets
+from agentv.loading.translation.importers import importers_of
 from agentv.registry import Specs, names_model
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.results.applicable import applicable_evaluators
@@ -145,15 +146,16 @@ class Surroundings(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def _rows_problem(path: Path) -> Problem:
-    """Return the problem of a file of rows, which is no eval file."""
+def _rows_problem(path: Path, specs: Specs) -> Problem:
+    """Return the problem of a file of rows, which is no eval file, or that of a file of another program."""
     allowed = f"run it with `agentv run {path.name} --evaluator TYPE=VALUE`, or name it in an eval file"
-    return Problem(shown(path), "a file of rows has no evaluators to check", allowed=allowed)
+    rows = Problem(shown(path), "a file of rows has no evaluators to check", allowed=allowed)
+    return importers_of(specs).find_other_program(path) or rows
 
 
 def _check_file(path: Path, surroundings: Surroundings, notes: list[str]) -> Iterator[Problem]:
     if is_rows_file(path) and path.suffix not in LINE_SUFFIXES:
-        yield _rows_problem(path)
+        yield _rows_problem(path, surroundings.specs)
         return
     kind = kind_of_file(path) if path.suffix in (*YAML_SUFFIXES, ".json") else "eval"
     if kind == "config":
