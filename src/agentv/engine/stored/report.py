@@ -15,11 +15,11 @@ from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.judged_by import stored_gates
 from agentv.engine.stored.stored_plan import stored_options
 from agentv.scoring.comparison.confirmations import Confirmations
-from agentv.scoring.comparison.gated import ComparedRun, RecordedRegressions
+from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.failing_cases import FailingCases, ListedCases, WorstRows
-from agentv.scoring.gates.gates import CONFIRMED, NOT_WORSE, parse_gate
+from agentv.scoring.gates.gates import BASELINE_METRICS, CONFIRMED, parse_gate
 from agentv.scoring.gates.run_verdict import (
     INCOMPLETE,
     SIGNALLED,
@@ -39,6 +39,7 @@ from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import objects_of, strings_of
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState, RunReport, RunState, RunVerdict
+from agentv.types.summaries import NotInBaseline
 
 _NOT_RECORDED = "an older agentv did not record why"
 
@@ -174,26 +175,25 @@ class VerdictBasis(Struct, frozen=True):
         return VerdictDifference(found, recorded, numbers, _only_lacks_rows(counts.by_state, recorded_counts))
 
     def _with_recorded_changes(self) -> Sequence[ScopedGate] | None:
-        """Return the gates, `not worse` with its recorded result, because the baseline is not part of the run."""
+        """Return the gates, those on the baseline with their recorded results, as it is not part of the run.
+
+        The re-runs of suspected regressions are part of it, and are counted again.
+        """
         if self.gates is None or self.recorded is None:
             return self.gates
         results = self.recorded.verdict.gates
         return [
-            replace(gate, recorded=results[index]) if gate.gate.name == NOT_WORSE and index < len(results) else gate
+            replace(gate, recorded=results[index])
+            if gate.gate.name in BASELINE_METRICS - {CONFIRMED} and index < len(results)
+            else gate
             for index, gate in enumerate(self.gates)
         ]
 
     def _with_recorded_regressions(self, summary: Summary) -> VerdictCounts:
-        """Return the counts for a verdict. Regressions are as recorded, because the baseline is not part of the run.
-
-        So are the suspected ones, but their re-runs are counted again.
-        """
-        recorded = () if self.recorded is None else self.recorded.verdict.gates
-        pairs = zip(self.gates or (), recorded, strict=False)
-        regressions = {scoped.suite: result.value for scoped, result in pairs if scoped.gate.name == "regressions"}
-        if not regressions and self.confirmations is None:
-            return summary
-        return ComparedRun(summary, RecordedRegressions(regressions), self.confirmations)
+        """Return the counts for a verdict, with what the run recorded when it was compared with its baseline."""
+        baseline = None if self.recorded is None else self.recorded.baseline
+        added = NotInBaseline() if baseline is None else baseline.added
+        return ComparedRun(summary, None, self.confirmations, added)
 
 
 class VerdictDifference(Struct, frozen=True):
