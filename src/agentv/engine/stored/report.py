@@ -12,7 +12,7 @@ from agentv.engine.running.recorded_report import RecordedReport, load_recorded_
 from agentv.engine.stored.confirmations import stored_confirmations
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.imported import imported_log
-from agentv.engine.stored.judged_by import stored_gates
+from agentv.engine.stored.judged_by import stored_gates, stored_replaced_gates
 from agentv.engine.stored.stored_plan import stored_options
 from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.gated import ComparedRun
@@ -90,6 +90,8 @@ class VerdictBasis(Struct, frozen=True):
     mixed: tuple[str, ...] = ()
     """The differences between the shards that the run was merged from."""
     is_merged: bool = False
+    replaced_gates: str | None = None
+    """The gates of files that `--gate` replaced."""
 
     def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
         """Return the counts of rows."""
@@ -134,6 +136,7 @@ class VerdictBasis(Struct, frozen=True):
             noun="line" if self.has_given_answers else "result",
             incomplete=why_mixed(self.mixed),
             is_merged=self.is_merged,
+            replaced_gates=self.replaced_gates,
         )
         recorded = self.recorded
         if recorded is None or recorded.ended is None:
@@ -340,6 +343,7 @@ def _load_basis(run: StoredRun) -> VerdictBasis:
         has_given_answers=run.has_given_answers,
         mixed=strings_of(run.run.plan.get("mixed")),
         is_merged=bool(run.run.parents),
+        replaced_gates=stored_replaced_gates(run.run.plan),
     )
 
 

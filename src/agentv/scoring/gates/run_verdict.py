@@ -126,6 +126,8 @@ class Ending(Struct, frozen=True):
     """Another reason why no verdict can be given."""
     is_merged: bool = False
     """True for a run that was merged from shards: without all of them its gates decide nothing."""
+    replaced_gates: str | None = None
+    """A clause that names the gates of files that other gates replaced, None if there are none."""
 
     def lacks_results(self, rows: int) -> bool:
         """Return True for a finished run with fewer results than planned."""
@@ -155,6 +157,7 @@ def run_verdict(
     judge = _failing_judge(counted, ending.noun)
     details = _not_evaluated(results) + _with_errors_and_unverified(counted, ending.noun)
     details += _not_in_baseline(counted.not_in_baseline, results)
+    details += "" if ending.replaced_gates is None else f" {ending.replaced_gates}."
     ending_note = _ending_note(ending, rows)
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
