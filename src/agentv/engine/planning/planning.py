@@ -145,6 +145,23 @@ def with_scope(gates: Sequence[ScopedGate], plans: Sequence[SuitePlan], options:
     )
 
 
+def _without_new_files(gates: tuple[ScopedGate, ...] | None, known: Collection[str]) -> tuple[ScopedGate, ...] | None:
+    """Return the gates, those for change of files that the baseline does not have with the reason.
+
+    `known` has the files of the baseline. If it has none of those with gates, for example because all were renamed,
+    the gates are evaluated, and undecided.
+    """
+    if gates is None or not any(each.suite in known for each in gates):
+        return gates
+    why = "the baseline does not have this file; save one with: agentv baseline save"
+    return tuple(
+        replace(each, not_evaluated=each.not_evaluated or why)
+        if each.gate.name in BASELINE_METRICS and each.suite is not None and each.suite not in known
+        else each
+        for each in gates
+    )
+
+
 def _why_not_evaluated(scoped: ScopedGate, plans: Sequence[SuitePlan], options: RunOptions) -> str | None:
     """Return why a gate about a baseline does not apply to a run, None if it does."""
     if scoped.gate.name not in BASELINE_METRICS:
@@ -219,6 +236,8 @@ def make_plan(
     judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in target_ids}
     like = suites_and_options([plan.suite.path for plan in suites], options.to_json())
     options, found, warnings = _load_baseline(options, home, like)
+    if found is not None:
+        gates, file_gates = (_without_new_files(each, found.side.suites) for each in (gates, file_gates))
     run_plan = RunPlan(
         suites=tuple(suites),
         specs=specs,
