@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from agentv.scoring.comparison.compare import Comparison, compare_sides, summarize_baseline
 from agentv.scoring.comparison.confirmations import Confirmations, suspected_cases
 from agentv.scoring.comparison.gated import ComparedRun
+from agentv.scoring.comparison.not_in_baseline import not_in_baseline
 from agentv.scoring.comparison.sides import RowPosition, Side, scored_row
 from agentv.scoring.counting.summary import Summary
 from agentv.storage.run.scores import FoundScores, find_scores
@@ -71,4 +72,6 @@ class BaselineComparison:
         """Return the comparison of the rows so far, for gates, and as a summary."""
         rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
         comparison = self.latest = compare_sides(self._baseline, self._run, rng=rng)
-        return ComparedRun(summary, comparison, confirmations), summarize_baseline(comparison)
+        added = not_in_baseline(comparison)
+        compared = ComparedRun(summary, comparison, confirmations, added)
+        return compared, replace(summarize_baseline(comparison), added=added)
