@@ -298,7 +298,7 @@ def _load_baseline(
 
     found = find_scores(Path(home), options.baseline, like=like)
     # `latest` may name another run later.
-    return replace(options, baseline=found.reference), found, tuple(baseline_warnings(found))
+    return replace(options, baseline=found.reference), found, tuple(baseline_warnings(found, like.suites))
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from agentv.scoring.comparison.suites import pair_suites
 from agentv.storage.run.find import list_run_folders, readable_run
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -77,10 +78,15 @@ class Likeness(Struct, frozen=True):
 
     def accepts(self, run: ComparableRun) -> bool:
         """Return True for a finished run of the same suites, with all of their cases or with the same selection."""
-        if frozenset(run.run.suites) != self.suites or run.state() != "finished":
+        if not self.has_suites(run) or run.state() != "finished":
             return False
         results = sum(run.counts().values()) if run.run.parents else None
         return part_of(run.run, "finished", results=results) in ("", self.selection)
+
+    def has_suites(self, run: ComparableRun) -> bool:
+        """Return True if a run has these suites and no others, also under shorter or longer paths (`pair_suites`)."""
+        suites = frozenset(run.run.suites)
+        return len(suites) == len(self.suites) == len(pair_suites(suites, self.suites))
 
 
 def likeness_of(run: ComparableRun) -> Likeness:
@@ -138,6 +144,6 @@ def nth_like(newest_first: Iterable[Run], reference: str, like: Likeness | None 
 
 def _why_unlike(run: ComparableRun, like: Likeness) -> str:
     state = run.state()
-    if frozenset(run.run.suites) != like.suites:
+    if not like.has_suites(run):
         return "other eval files"
     return part_of(run.run, state) or state
