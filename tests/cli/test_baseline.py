@@ -153,7 +153,8 @@ def test_a_gate_on_regressions_needs_a_baseline_that_is_there(project: Project) 
         "error: gate 'regressions <= 0' needs a baseline; name the earlier run with --baseline RUN\n",
     )
     code, said = project.call("run", "suite.yaml", "--baseline", "nightly")
-    assert (code, said) == (4, "error: there is no run 'nightly'; no run is stored yet\n")
+    tag = "To give a run this tag: agentv runs tag RUN nightly"
+    assert (code, said) == (4, f"error: there is no run 'nightly'; no run is stored yet. {tag}\n")
 
 
 def test_exported_rows_and_rows_of_older_programs_are_compared_too(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import jsonschema
@@ -188,9 +189,10 @@ def test_an_unknown_type_is_a_warning_where_plug_ins_are_declared(
     write("plugin.py", "raise SystemExit('imported')\n")
     write(".agentv.yaml", "plugins: [plugin.py]\n")
     write("targets.yaml", "targets: [{name: default, provider: ours, anything: 1}]\n")
-    write("evals/a.yaml", CASE + "    evaluators: [{name: a, type: ours, anything: 1}]\n")
+    write("evals/a.yaml", CASE + "    evaluators: [{name: a, type: ours, anything: 1}, {name: b, type: contians}]\n")
     code, out = check(capsys)
     assert code == 0
+    assert re.search(r"warning: unknown evaluator type 'contians'.*; did you mean 'contains'\?\n", out)
     assert "warning: unknown evaluator type 'ours', unless a plug-in of .agentv.yaml provides it" in out
     assert "warning: unknown provider 'ours', unless a plug-in of .agentv.yaml provides it" in out
     Path(".agentv.yaml").unlink()

@@ -40,7 +40,7 @@ from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.loading.targets.openai_services import service_advice
 from agentv.loading.targets.targets import ParsedTargets, check_target, open_targets, read_targets
 from agentv.loading.translation.importers import importers_of
-from agentv.registry import Specs, names_model
+from agentv.registry import Specs, model_spelling, names_model
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.scoring.results.turns import turn_names
@@ -412,7 +412,8 @@ class KnownNames(Struct, frozen=True):
         if name not in self.names and not names_model(name, self.specs.providers):
             allowed = f"known: {', '.join(self.names) or 'none'}"
             message = f"there is no target {name!r} in {self.file}"
-            reader.error(at, message, allowed=allowed, suggestion=nearest(name, self.names))
+            near = model_spelling(name, self.specs.providers) or nearest(name, self.names)
+            reader.error(at, message, allowed=allowed, suggestion=near)
 
 
 _JUDGE_KEYS = frozenset({"judge", "judges", "judge_target", "llm", "llm_config", "target"})

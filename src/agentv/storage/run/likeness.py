@@ -122,24 +122,25 @@ def nth_like(newest_first: Iterable[Run], reference: str, like: Likeness | None 
     found = _LATEST.fullmatch(reference)
     back = int(found[1] or 0) if found is not None else 0
     runs = iter(newest_first)
+    newer: list[str] = []
+    left_out: list[str] = []
     if like is None:
         newest = next(runs, None)
         if newest is None:
             raise ConfigError(f"there is no run {reference!r}; no run is stored yet")
         like = likeness_of(newest)
-        back -= 1
-    left_out: list[str] = []
+        newer.append(newest.run.run_id)
     for run in runs:
         if not like.accepts(run):
             left_out.append(f"{run.run.run_id} ({_why_unlike(run, like)})")
-        elif back == 0:
+        elif len(newer) == back:
             return run
         else:
-            back -= 1
+            newer.append(run.run.run_id)
+    only = f"; {newer[0]} is the only one, so run them again with `agentv run`" if len(newer) == 1 else ""
     listed = f"; left out: {', '.join(left_out[:_MAX_LISTED])}" if left_out else ""
-    raise ConfigError(
-        f"there is no run {reference!r} of the same eval files and cases{listed}. Name a run to compare with it anyway"
-    )
+    advice = ". Name a run to compare with it anyway" if left_out or not only else ""
+    raise ConfigError(f"there is no run {reference!r} of the same eval files and cases{only}{listed}{advice}")
 
 
 def _why_unlike(run: ComparableRun, like: Likeness) -> str:
