@@ -55,6 +55,7 @@ INNER = {
     "plan": {
         *("path", "sha256", "cases", "about", "name", "provider", "key", "settings", "prompts", "pass_score"),
         "guideline_patterns",
+        "scored_sha256",
         *("configuration", "expression", "suite"),
     }
 }

@@ -61,7 +61,7 @@ def test_a_broken_case_is_confirmed_and_named_in_every_report(project: Project) 
     code, said = run(project, *GATE, *outputs)
     assert project.calls() == ["a", "b", "c", "b", "b"]
     assert reruns(project) == [("b", "confirm", "fail")] * 2
-    sentence = "FAIL: confirmed_regressions is 1, not <= 0. 1 result was re-run; first answers count."
+    sentence = "FAIL: confirmed_regressions is 1, not <= 0. 1 result was re-run (2 re-runs); first answers count."
     assert (code, said.splitlines()[-1]) == (1, f"{sentence} Exit code 1.")
     assert "✗ b  0.00 (was 1.00)  failed again in 2 re-runs\n" in said
     written = {path.name: path.read_text() for path in project.folder.glob("report.*")}
@@ -80,7 +80,7 @@ def test_a_broken_case_is_confirmed_and_named_in_every_report(project: Project) 
 def test_a_case_that_passes_on_a_re_run_is_not_confirmed(project: Project) -> None:
     script(project, b=["fail", "fail", "pass"])
     code, said = run(project)
-    counted = "1 result was re-run; first answers count."
+    counted = "1 result was re-run (2 re-runs); first answers count."
     verdict = f"PASS: confirmed_regressions is 0 (1 of 1 not confirmed), as required (<= 0). {counted} Exit code 0."
     assert (code, said.splitlines()[-1]) == (0, verdict)
     assert "flaky   b (t)" in said
@@ -244,6 +244,22 @@ def test_each_target_and_prompt_is_confirmed_by_itself(project: Project) -> None
     code, said = project.call("run", "suite.yaml", *arguments, *GATE)
     assert (code, project.calls()) == (1, ["a", "b", "c", "b", "b"])
     assert "✗ b on t  0.00 (was 1.00)  failed again in 2 re-runs\n" in said
+
+
+def test_the_numbers_of_regressions_name_their_units(project: Project) -> None:
+    target = "provider: python, callable: 'agent.py:answer', workers: 1"
+    (project.folder / "targets.yaml").write_text(f"targets: [{{name: t, {target}}}, {{name: u, {target}}}]")
+    both = ("--target", "t", "--target", "u")
+    project.call("run", "suite.yaml", "--name", "two", *both, "--gate", "none")
+    script(project, b=["fail"], c=["fail"])
+    code, said = project.call("run", "suite.yaml", "--baseline", "two", *both, *GATE)
+    assert code == 1
+    called = "4 suspected regressions (in 2 cases, counted by target) are called again to confirm: 8 calls"
+    assert said.count(called) == 1
+    assert "failed on 2 cases (4 counted by target)" in said
+    assert "2 cases regressed, 0 improved" in said
+    sentence = "confirmed_regressions is 4 (in 2 cases, counted by prompt and target), not <= 0"
+    assert f"FAIL: {sentence}. 4 results were re-run (8 re-runs); first answers count. Exit code 1." in said
 
 
 def test_a_conversation_is_held_again_as_a_whole(project: Project) -> None:

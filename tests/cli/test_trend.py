@@ -104,6 +104,18 @@ def test_runs_of_an_edited_suite_are_marked_and_never_a_change(project: Project,
     assert series["changes"] == []
 
 
+def test_other_gates_and_workers_are_no_edit_of_a_suite(project: Project) -> None:
+    project.write()
+    cases = (project.folder / "suite.yaml").read_text()
+    heads = ("", "gates:\n- mean >= 0.1\n- errors <= 0\n", "workers: 2\ngates: [mean >= 0.2,\n]\n", "trials: 2\n")
+    for head in heads:
+        (project.folder / "gated.yaml").write_text(head + cases)
+        code, said = project.call("run", "gated.yaml")
+        assert code == 0, said
+    (series,) = trend_json(project)["series"]
+    assert [point["suite_edited"] for point in series["points"]] == [False, False, False, True]
+
+
 def test_a_run_that_is_being_written_is_marked_and_grows(project: Project, home: Path) -> None:
     for day in range(1, 6):
         keep_run(home, day, passing(40))

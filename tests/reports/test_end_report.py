@@ -291,7 +291,7 @@ tone       0.90             -           -      553       7  llm_judge
 
 baseline  nightly \\x1b[2Jxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
           mean -0.02 (-0.06 to +0.01) over 180 cases in both
-          9 regressed, 4 improved
+          9 cases regressed, 4 improved
           no evidence of a difference (n needed: 412)
 
 """

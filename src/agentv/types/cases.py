@@ -419,6 +419,8 @@ class EvalSuite(Struct, frozen=True):
     redact: tuple[str, ...] = ()
     sha256: str = ""
     """That of the file's bytes."""
+    scored_sha256: str = ""
+    """That of the file without the settings that change no score, such as `gates`."""
     warnings: tuple[Problem, ...] = ()
     """Problems that do not stop a run."""
     variables: tuple[str, ...] = ()

@@ -380,6 +380,7 @@ class RunPlan(Struct, frozen=True):
             {
                 "path": plan.suite.path,
                 "sha256": plan.suite.sha256,
+                **({"scored_sha256": scored} if (scored := plan.suite.scored_sha256) != plan.suite.sha256 else {}),
                 "cases": plan.selection.count,
                 "pass_score": plan.suite.pass_score,
                 **({"prompts": list(plan.suite.prompts)} if plan.suite.prompts else {}),

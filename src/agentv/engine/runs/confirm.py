@@ -1,7 +1,7 @@
 """The re-runs that confirm regressions, for the gate `confirmed_regressions`: made when all rows of a run are done."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,10 @@ from agentv.engine.running.recorder import RunRecorder
 from agentv.engine.stored.confirmations import SUSPECTED
 from agentv.engine.stored.resume import ResumePlan
 from agentv.scoring.comparison.confirmations import Suspect
+from agentv.scoring.gates.case_units import counted_by
 from agentv.storage.run.stored import open_run
 from agentv.types.cases import DEFAULT_CONFIRM_RERUNS
+from agentv.types.events import RunNote
 from agentv.types.records.answer import ResultKey
 from agentv.types.results import CaseName
 from agentv.types.targets import ResolvedTarget
@@ -48,10 +50,8 @@ async def confirm_regressions(
         return
     retries_errors = resume_plan is not None and resume_plan.purpose == "retry"
     missing = {each.name: confirmations.missing(each, retries_errors=retries_errors) for each in confirmations.suspects}
-    cases, calls = sum(count > 0 for count in missing.values()), sum(missing.values())
-    if calls:
-        suspected = "1 suspected regression is" if cases == 1 else f"{cases:,} suspected regressions are"
-        recorder.note(f"{suspected} called again to confirm: {calls:,} {'call' if calls == 1 else 'calls'}")
+    if calls := sum(missing.values()):
+        recorder.emit(RunNote(_announcement([name for name, count in missing.items() if count], calls)))
     for number in range(max(missing.values(), default=0)):
         wanted = {name for name, count in missing.items() if count > number}
         async with asyncio.TaskGroup() as group:
@@ -59,6 +59,17 @@ async def confirm_regressions(
                 if any(name.target == target.name for name in wanted):
                     tasks = _tasks(plan, target, wanted, generations, number)
                     group.create_task(run_tasks(target, recorder.begin(tasks)))
+
+
+def _announcement(suspects: Sequence[CaseName], calls: int) -> str:
+    """Return the line that is shown before the calls; the verdict says how many of the suspects were confirmed."""
+    total, cases = len(suspects), len({name[:2] for name in suspects})
+    suspected = "1 suspected regression is" if total == 1 else f"{total:,} suspected regressions are"
+    if cases < total:
+        by = counted_by(has_prompts=any(name.prompt is not None for name in suspects))
+        of = "1 case" if cases == 1 else f"{cases:,} cases"
+        suspected = f"{total:,} suspected regressions (in {of}, {by}) are"
+    return f"{suspected} called again to confirm: {calls:,} {'call' if calls == 1 else 'calls'}"
 
 
 def _tasks(

@@ -131,7 +131,7 @@ def _trend_run_of(listed: ListedRun, run: RunRecord) -> TrendRun:
         part=part_of(run, listed.state, results=sum(listed.counts.values())),
         parents=run.parents,
         suites={
-            path: _text(each.get("sha256"))
+            path: _text(each.get("scored_sha256")) or _text(each.get("sha256"))
             for each in objects_of(run.plan.get("suites"))
             if (path := _text(each.get("path")))
         },

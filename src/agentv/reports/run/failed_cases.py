@@ -23,6 +23,7 @@ from agentv.reports.text.amounts import count_text, score_text
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import STATES_OF_GATES, UNICODE, Signs
 from agentv.reports.text.width import clip, display_width, pad
+from agentv.scoring.gates.case_units import cases_text
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.results import CaseOutcome, GateResult, GateState, RunReport
 
@@ -101,11 +102,7 @@ def gate_heading(gate: GateResult) -> tuple[str | Quote, ...]:
 
 
 def _count(total: int, distinct: int, cases: Sequence[CaseOutcome]) -> str:
-    """Return `3 cases`, or for cases with several prompts or targets `3 cases (12 counted by prompt and target)`."""
-    if not 0 < distinct < total:
-        return count_text(total, "case")
-    by = "prompt and target" if any(case.name.prompt for case in cases) else "target"
-    return f"{count_text(distinct, 'case')} ({total:,} counted by {by})"
+    return cases_text(total, distinct, has_prompts=any(case.name.prompt for case in cases))
 
 
 def _command_of(gate: GateResult, report: RunReport) -> str:

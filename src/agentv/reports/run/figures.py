@@ -52,7 +52,7 @@ def baseline_lines(summary: BaselineSummary, width: int | None, signs: Signs) ->
     return [
         head,
         f"          mean {difference_text(summary.difference)}{bounds} over {cases_text(summary)}",
-        f"          {summary.regressed:,} regressed, {summary.improved:,} improved",
+        f"          {count_text(summary.regressed, 'case')} regressed, {summary.improved:,} improved",
         f"          {summary.finding}",
     ]
 
@@ -248,7 +248,7 @@ def _time_interval(interval: Interval | None) -> str:
     return "" if interval is None else f"{seconds_text(interval.low)} to {seconds_text(interval.high)}"
 
 
-BASELINE_HEADS = ("metric", "difference", "95 % CI", "improved", "regressed")
+BASELINE_HEADS = ("metric", "difference", "95 % CI", "cases improved", "cases regressed")
 
 
 def baseline_cells(summary: BaselineSummary) -> tuple[str, ...]:

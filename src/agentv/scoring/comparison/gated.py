@@ -57,6 +57,9 @@ class MeasurementsWithBaseline(Struct, frozen=True):
             case "confirmed_regressions":
                 confirmed = None if self.confirmations is None else self.confirmations.confirmed(self.suite)
                 return None if confirmed is None else float(len(confirmed))
+            case "confirmed_cases":
+                confirmed = None if self.confirmations is None else self.confirmations.confirmed(self.suite)
+                return None if confirmed is None else float(len({each[:2] for each in confirmed}))
             case "suspected_regressions":
                 return None if self.confirmations is None else self.confirmations.suspected(self.suite)
             case _:
@@ -103,6 +106,11 @@ class ComparedRun(Struct, frozen=True):
     def reruns(self) -> int:
         """The number of the run's results that were re-run after they had an answer."""
         return self.counted.reruns
+
+    @property
+    def rerun_answers(self) -> int:
+        """The number of these re-runs."""
+        return self.counted.rerun_answers
 
     @property
     def rescored(self) -> int:
@@ -163,7 +171,7 @@ class ComparedPairs:
     These are the cases judged in both runs, or all judged cases of the later run if the runs are not paired.
     """
 
-    unverified = reruns = rescored = clamped = 0
+    unverified = reruns = rerun_answers = rescored = clamped = 0
     judge_failures = (0, 0)
     """All are always 0: the reports of the two runs give these numbers."""
     not_in_baseline = NotInBaseline()

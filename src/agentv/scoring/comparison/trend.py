@@ -267,7 +267,7 @@ class TrendRun(Struct, frozen=True):
     parents: tuple[str, ...] = ()
     """The parts that a merged run was made of."""
     suites: Mapping[str, str | None] = field(default_factory=dict)
-    """The SHA-256 of each planned suite."""
+    """The SHA-256 of each planned suite, without the settings that change no score."""
     targets: tuple[str, ...] = ()
     """The names of the planned targets."""
     sums: Mapping[SuiteTarget, RunSums] = field(default_factory=dict)

@@ -134,6 +134,7 @@ class RowCounts:
         self.groups = Groups(by, named, has_given_answers=has_given_answers, spill=spill)
         self.trials = TrialVerdicts()
         self.rerun: set[ResultKey] = set()
+        self.rerun_answers: set[tuple[ResultKey, int]] = set()
         self.rerun_usd = 0.0
         self.rescored = 0
 
@@ -165,6 +166,7 @@ class RowCounts:
     def add_rerun(self, result: CaseResult) -> None:
         """Count a row of a further answer: only as re-run, its known cost, and for flaky cases."""
         self.rerun.add(result.slot)
+        self.rerun_answers.add((result.slot, result.generation))
         self.rerun_usd += result.cost_usd or 0.0
         self.trials.add_rerun(result.slot, row_state(result))
 
@@ -300,6 +302,11 @@ class Summary:
     def reruns(self) -> int:
         """The number of results that were re-run after they had an answer."""
         return len(self._counts.rerun)
+
+    @property
+    def rerun_answers(self) -> int:
+        """The number of these re-runs: a result may be re-run several times."""
+        return len(self._counts.rerun_answers)
 
     @property
     def rerun_usd(self) -> float:

@@ -428,7 +428,13 @@ class Gate(Struct, frozen=True):
         suspected = measured.measure("suspected_regressions", None, None) or 0.0
         undecided = measured.left_out(CONFIRMED, "")
         cleared = suspected - confirmed - undecided
-        notes = [
+        cases = measured.measure("confirmed_cases", None, None) or 0.0
+        notes = (
+            [f"in {cases:,.0f} {'case' if cases == 1 else 'cases'}, counted by prompt and target"]
+            if cases < confirmed
+            else []
+        )
+        notes += [
             f"{count:,.0f} of {suspected:,.0f} {what}"
             for count, what in ((cleared, "not confirmed"), (undecided, "undecided"))
             if count

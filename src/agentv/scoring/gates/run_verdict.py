@@ -87,6 +87,10 @@ class VerdictCounts(Measurements, Protocol):
         """The number of results that were re-run after they had an answer."""
 
     @property
+    def rerun_answers(self) -> int:
+        """The number of these re-runs: a result may be re-run several times."""
+
+    @property
     def rescored(self) -> int:
         """How often answers were judged again."""
 
@@ -305,7 +309,8 @@ def _skipped_unverified_and_rerun(counted: VerdictCounts, noun: str) -> str:
     if counted.clamped:
         said += f" {_count(counted.clamped, noun)} {'has' if counted.clamped == 1 else 'have'} a clamped score."
     if reruns:
-        said += f" {_count(reruns, noun)} {'was' if reruns == 1 else 'were'} re-run; first answers count."
+        times = f" ({_count(counted.rerun_answers, 're-run')})" if counted.rerun_answers > reruns else ""
+        said += f" {_count(reruns, noun)} {'was' if reruns == 1 else 'were'} re-run{times}; first answers count."
     return said + (f" Answers were rescored {_count(rescored, 'time')}." if rescored else "")
 
 
