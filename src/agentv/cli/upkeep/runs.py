@@ -78,7 +78,8 @@ def listed_lines(runs: "Sequence[ListedRun]", width: int | None) -> "Iterator[st
         if run.problem is not None:
             columns = f"{pad(run.run_id, widths[0])}  {pad(_ended(run), widths[1])}"
         marks = "  ".join(_marks(run))
-        line = "  ".join((columns, pad(suites, widths[-1]) if run.problem is None else suites, marks)).rstrip()
+        last = suites if run.problem is not None else pad(suites, widths[-1])
+        line = "  ".join(filter(None, (columns, last, marks))).rstrip()
         if width is None or room is None or display_width(line) <= width:
             yield line
         elif run.problem is not None:
