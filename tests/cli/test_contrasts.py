@@ -118,9 +118,9 @@ def test_a_baseline_groups_by_what_it_has(project: Project, keep: Keep) -> None:
     refused = "baseline.jsonl is a baseline, which has no tag to group by; name the run instead"
     assert said(project, "baseline.jsonl", "r1", "--by", "tag", code=4).strip() == f"error: {refused}"
     lines = said(project, "baseline.jsonl", "r1", "--by", "prompt").splitlines()
-    assert [line.split("  ")[0] for line in lines if "target large" in line] == [
-        "v1, target large",
-        "v2, target large",
+    assert [line.split("  ")[0] for line in lines if line.startswith("large")] == [
+        "large · v1",
+        "large · v2",
     ]
 
 
@@ -132,10 +132,10 @@ def test_the_groups_are_one_table_after_the_cases_that_changed(project: Project,
         == """\
 before  r1 v1
 after   r1 v2
-groups  4 by tag, each compared separately
+groups  4 by tag and target, each compared separately
 
 fell: 8 pairs of case and target
-✗ case-0 large  0.50 -> 0.40  -0.10  refund
+✗ case-0 · large  0.50 -> 0.40  -0.10  refund
   before        │ (empty)
   after         │ (empty)
   reason before │ tone: 0.50
@@ -143,18 +143,18 @@ fell: 8 pairs of case and target
 and 7 more: --list 8
 
 rose: 8 pairs of case and target
-✓ case-0 small  0.20 -> 0.90  +0.70  refund
+✓ case-0 · small  0.20 -> 0.90  +0.70  refund
   before        │ (empty)
   after         │ (empty)
   reason before │ tone: 0.20
   reason after  │ passed
 and 7 more: --list 8
 
-tag                   cases  before  after  difference       98.8 % CI     p  fell  rose
-refund, target small      6    0.20   0.90       +0.70  -1.00 to +1.00  0.12     0     6
-refund, target large      6    0.50   0.40       -0.10  -1.00 to +1.00  0.12     6     0
-order, target small       2    0.20   0.90       +0.70  -1.00 to +1.00     1     0     2
-order, target large       2    0.50   0.40       -0.10  -1.00 to +1.00     1     2     0
+tag             cases  before  after  difference       98.8 % CI     p  fell  rose
+refund · small      6    0.20   0.90       +0.70  -1.00 to +1.00  0.12     0     6
+refund · large      6    0.50   0.40       -0.10  -1.00 to +1.00  0.12     6     0
+order · small       2    0.20   0.90       +0.70  -1.00 to +1.00     1     0     2
+order · large       2    0.50   0.40       -0.10  -1.00 to +1.00     1     2     0
 
 8 pairs fell, 8 rose; no significant difference in any group
 """

@@ -224,4 +224,4 @@ def test_not_worse_names_the_cases_of_targets_that_got_worse(project: Project) -
     break_cases(project, *NAMES[:8])
     code, said = project.call("run", "suite.yaml", "--baseline", "before", "--gate", "not worse", *targets)
     block = said[said.index("gate 'not worse' failed on 8 cases") :].split("\n\n")[0]
-    assert (code, block.count(" on t  0.00"), block.count(" on u  ")) == (1, 8, 0)
+    assert (code, block.count(" · t  0.00"), block.count(" · u  ")) == (1, 8, 0)

@@ -202,7 +202,7 @@ def test_show_prints_what_people_said_beside_the_judges(call: Call) -> None:
     call("label", "--in", write(said("4/5", reasoning="kind"), said(5, target="agent-v1")))
     code, out, _ = call("show", "latest", "refund-7")
     assert code == 0
-    _, second = out.split(" on agent-v2")
+    _, second = out.split(" · agent-v2")
     assert "human labels\n│ anna: tone = 4/5: kind\n" in second
     shown = json.loads(call("show", "latest", "refund-7", "--json")[1])
     assert [label["score"] for each in shown["cases"] for label in each["labels"]] == [5, "4/5"]

@@ -310,4 +310,4 @@ def test_two_hundred_questions_two_prompts_and_two_models_from_an_empty_folder(t
     matrix = done.stdout[done.stdout.index("prompt (200 each)") :].split("\n\n")[0].splitlines()
     assert max(map(len, matrix[:-1])) <= 80
     assert matrix[0].split() == ["prompt", "(200", "each)", "small", "large"]
-    assert matrix[-1].startswith("no significant best: hinted on small and hinted on large differ by")
+    assert matrix[-1].startswith("no significant best: small · hinted and large · hinted differ by")

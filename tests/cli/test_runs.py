@@ -10,7 +10,8 @@ from tests.support.rows import make_row
 from tests.support.stored import at_noon, make_result, make_run
 from tests.support.typing_terminal import Terminal
 
-from agentv.storage.run.find import runs_folder
+from agentv.cli.upkeep.runs import listed_lines
+from agentv.storage.run.find import list_runs, runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.lock import RunLock
 from agentv.storage.run.stored import open_run
@@ -100,3 +101,34 @@ def test_runs_alone_lists_them(project: Project, names: Names) -> None:
     assert len(names()) == 5
     assert project.call("runs") == project.call("runs", "list")
     assert project.call("runs")[1].startswith("r5 ")
+
+
+def test_the_list_has_the_verdict_of_each_run(project: Project) -> None:
+    project.call("run", "suite.yaml", "--name", "good")
+    usual, project.evaluators = project.evaluators, "{name: has, type: contains, value: nothing of it}"
+    project.call("run", "suite.yaml", "--name", "bad")
+    project.evaluators = usual
+    (project.folder / "broken").write_text("a")
+    project.call("run", "suite.yaml", "--name", "broken")
+    ended = [line.split("  ")[1] for line in project.call("runs", "list")[1].splitlines()]
+    assert [each.strip() for each in ended] == ["INCOMPLETE", "FAIL", "PASS"]
+    listed = json.loads(project.call("runs", "list", "--json")[1])["runs"]
+    assert [(run["state"], run["verdict"]) for run in listed] == [
+        ("finished", "INCOMPLETE"),
+        ("finished", "FAIL"),
+        ("finished", "PASS"),
+    ]
+
+
+def test_a_narrow_list_breaks_no_word(project: Project) -> None:
+    (project.folder / "evals").mkdir()
+    project.suite = "evals/questions-about-refunds-2026.yaml"
+    project.call("run", project.suite, "--name", "a-run-with-a-name")
+    project.call("runs", "tag", "latest", "release")
+    runs = list_runs(project.folder / ".agentv")
+    (line,) = listed_lines(runs, None)
+    assert line.endswith("  PASS  100 % of 3  evals/questions-about-refunds-2026.yaml  a-run-with-a-name  [release]")
+    first, second = listed_lines(runs, 80)
+    assert (len(first) <= 80, second) == (True, "  a-run-with-a-name [release]")
+    assert first.endswith("refunds-2026.yaml")
+    assert "…" in first

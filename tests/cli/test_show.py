@@ -86,8 +86,8 @@ def test_show_a_case_gives_question_answer_reasons_and_transcript(call: Call) ->
 
 def test_show_takes_a_pattern_for_cases(call: Call) -> None:
     _, out, _ = call("show", "latest", "*-[17]")
-    assert "refund-7 on agent-v2" in out
-    assert "order-1 on agent-v2" in out
+    assert "refund-7 · agent-v2" in out
+    assert "order-1 · agent-v2" in out
 
 
 def test_show_an_unknown_case_says_the_nearest(call: Call) -> None:

@@ -16,7 +16,7 @@ from agentv.types.summaries import BaselineSummary, Interval
 
 AT_80 = """\
 did not pass: 140 cases
-✗ 日本語\\x1b[2J on agent-v2  0.00
+✗ 日本語\\x1b[2J · agent-v2  0.00
   question │ How long?
   answer   │ red \\x1b]0;title\\x07
            │ ::error::gotcha
@@ -24,12 +24,12 @@ did not pass: 140 cases
   expected │ 30 days
   reason   │ contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧
            │ 家族 100%, a:b
-✗ refund-7 on agent-v2  0.33
+✗ refund-7 · agent-v2  0.33
   question │ How long?
   answer   │ We will look into it.
   expected │ 30 days
   reason   │ contains: expected "30 days", got "We will look into it."
-! order-9 on agent-v2
+! order-9 · agent-v2
   question │ How long?
   reason   │ error target: HTTP 503 after 3 attempts (12.4 s)
 and 137 more: agentv show 20260131T120000-7f3a2b --failed
@@ -70,7 +70,7 @@ Exit code 1.
 """
 IN_ASCII = """\
 did not pass: 140 cases
-x \\u65e5\\u672c\\u8a9e\\x1b[2J on agent-v2  0.00
+x \\u65e5\\u672c\\u8a9e\\x1b[2J | agent-v2  0.00
   question | How long?
   answer   | red \\x1b]0;title\\x07
            | ::error::gotcha
@@ -78,12 +78,12 @@ x \\u65e5\\u672c\\u8a9e\\x1b[2J on agent-v2  0.00
   expected | 30 days
   reason   | contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c
            | \\U0001f469\\u200d\\U0001f469\\u200d\\U0001f467 \\u5bb6\\u65cf 100%, a:b
-x refund-7 on agent-v2  0.33
+x refund-7 | agent-v2  0.33
   question | How long?
   answer   | We will look into it.
   expected | 30 days
   reason   | contains: expected "30 days", got "We will look into it."
-! order-9 on agent-v2
+! order-9 | agent-v2
   question | How long?
   reason   | error target: HTTP 503 after 3 attempts (12.4 s)
 and 137 more: agentv show 20260131T120000-7f3a2b --failed
@@ -123,19 +123,19 @@ Exit code 1.
 """
 UNCUT_FAILURES = """\
 did not pass: 140 cases
-✗ 日本語\\x1b[2J on agent-v2  0.00
+✗ 日本語\\x1b[2J · agent-v2  0.00
   question │ How long?
   answer   │ red \\x1b]0;title\\x07
            │ ::error::gotcha
            │ \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b
   expected │ 30 days
   reason   │ contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b
-✗ refund-7 on agent-v2  0.33
+✗ refund-7 · agent-v2  0.33
   question │ How long?
   answer   │ We will look into it.
   expected │ 30 days
   reason   │ contains: expected "30 days", got "We will look into it."
-! order-9 on agent-v2
+! order-9 · agent-v2
   question │ How long?
   reason   │ error target: HTTP 503 after 3 attempts (12.4 s)
 and 137 more: agentv show 20260131T120000-7f3a2b --failed
@@ -214,7 +214,7 @@ def test_ten_flaky_cases_are_named_and_the_others_counted() -> None:
 
 def test_cases_of_several_suites_have_distinct_labels() -> None:
     shown = end_report(REPORT, labels=RowLabels(with_suite=True))
-    assert "✗ refund-7 (evals/refunds.yaml) on agent-v2  0.33" in shown
+    assert "✗ refund-7 (evals/refunds.yaml) · agent-v2  0.33" in shown
 
 
 def test_cases_that_differ_at_the_end_of_a_long_name_are_told_apart() -> None:
@@ -222,7 +222,7 @@ def test_cases_that_differ_at_the_end_of_a_long_name_are_told_apart() -> None:
     rows = [replace(FAILED, slot=replace(FAILED.slot, prompt=prompt), prompt=prompt) for prompt in prompts]
     questions = f"{'You are the friendly support agent of a shop. ' * 4}Where is parcel 1001?"
     lines = end_report(replace(REPORT, **listed(rows, question=questions)), width=80).splitlines()
-    assert [line for line in lines if line.endswith(("-one on agent-v2 0.33", "-two on agent-v2 0.33"))]
+    assert [line for line in lines if line.endswith(("-one 0.33", "-two 0.33"))]
     assert all(line.endswith("Where is parcel 1001?") for line in lines if line.startswith("  question"))
     assert max(map(display_width, lines)) <= 80
 

@@ -5,5 +5,5 @@ from agentv.types.records.answer import ResultKey
 
 
 def test_trials_of_an_answer_count_from_one() -> None:
-    assert key_text(ResultKey("s.yaml", "c-3", "agent", 1)) == "c-3 trial 2, agent"
-    assert key_text(ResultKey("s.yaml", "c-3", "agent")) == "c-3, agent"
+    assert key_text(ResultKey("s.yaml", "c-3", "agent", 1)) == "c-3 · agent trial 2"
+    assert key_text(ResultKey("s.yaml", "c-3", "agent")) == "c-3 · agent"

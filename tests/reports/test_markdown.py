@@ -107,19 +107,19 @@ TWO_TARGETS = """\
 
 #### did not pass: 140 cases
 
-- ✗ `日本語\\x1b[2J` on `agent-v2` 0.00, at `evals/refunds.yaml:12`\\
+- ✗ `日本語\\x1b[2J · agent-v2` 0.00, at `evals/refunds.yaml:12`\\
   question: `How long?`\\
   answer: `red \\x1b]0;title\\x07`\\
   `::error::gotcha`\\
   `\\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b`\\
   expected: `30 days`\\
   reason: `contains: red \\x1b]0;title\\x07 ::error::gotcha \\u202eevil\\u202c 👩‍👩‍👧 家族 100%, a:b`
-- ✗ `refund-7` on `agent-v2` 0.33, at `evals/refunds.yaml:12`\\
+- ✗ `refund-7 · agent-v2` 0.33, at `evals/refunds.yaml:12`\\
   question: `How long?`\\
   answer: `We will look into it.`\\
   expected: `30 days`\\
   reason: `contains: expected "30 days", got "We will look into it."`
-- ! `order-9` on `agent-v2` at `evals/refunds.yaml:40`\\
+- ! `order-9 · agent-v2` at `evals/refunds.yaml:40`\\
   question: `How long?`\\
   reason: `error target: HTTP 503 after 3 attempts (12.4 s)`
 - and 137 more: `agentv show 20260131T120000-7f3a2b --failed`

@@ -42,7 +42,7 @@ def test_rows_are_prompts_and_columns_are_targets() -> None:
         "                    0.81    0.77 to 0.84     0.81    0.77 to 0.84",
         "hinted              62 %  55.1 to 68.5 %     62 %  55.1 to 68.5 % *",
         "                    0.81    0.77 to 0.84     0.81    0.77 to 0.84",
-        "* best: hinted on large, above plain on small by +0.04 (+0.01 to +0.07), p =",
+        "* best: large · hinted, above small · plain by +0.04 (+0.01 to +0.07), p =",
         "0.012, 200 cases",
     ]
 
@@ -51,7 +51,7 @@ def test_without_a_significant_best_no_cell_is_marked() -> None:
     found = "\n".join(lines(matrix(["plain", "hinted"], ["small", "large"]), None))
     assert "*" not in found
     assert found.endswith(
-        "no significant best: hinted on large and plain on small differ by +0.04 (+0.01 to +0.07), p = 0.012, 200 cases"
+        "no significant best: large · hinted and small · plain differ by +0.04 (+0.01 to +0.07), p = 0.012, 200 cases"
     )
 
 
@@ -101,8 +101,8 @@ def test_without_a_best_the_cells_that_are_lower_are_named() -> None:
     assert made.best is not None
     lower = tuple(("plain", f"target-{number}") for number in range(7))
     (only,) = (line for line in lines(replace(made, best=replace(made.best, lower=lower)), None) if "best" in line)
-    named = ", ".join(f"plain on target-{number}" for number in range(5))
-    assert only.endswith(f"; hinted on large is significantly above {named} and 2 more")
+    named = ", ".join(f"target-{number} · plain" for number in range(5))
+    assert only.endswith(f"; large · hinted is significantly above {named} and 2 more")
 
 
 def test_the_end_of_a_run_has_the_matrix_between_targets_and_scores() -> None:

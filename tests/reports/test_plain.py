@@ -160,13 +160,13 @@ def test_under_github_each_case_is_an_annotation_at_the_end(log: Log, clock: Han
     assert "::error" not in log.getvalue().replace(" ::error::gotcha", "")
     plain.notify(RunEnded(REPORT))
     commands = [line for line in log.getvalue().splitlines() if line.startswith("::")]
-    titles = ["日本語\\x1b[2J on agent-v2", "refund-7 on agent-v2", "order-9 on agent-v2"]
+    titles = ["日本語\\x1b[2J · agent-v2", "refund-7 · agent-v2", "order-9 · agent-v2"]
     assert [line.partition("title=")[2].partition("::")[0] for line in commands] == titles
     assert commands[1] == REFUND
 
 
 REFUND = (
-    "::error file=evals/refunds.yaml,line=12,title=refund-7 on agent-v2::0.33%0Aquestion: How long?%0A"
+    "::error file=evals/refunds.yaml,line=12,title=refund-7 · agent-v2::0.33%0Aquestion: How long?%0A"
     'answer: We will look into it.%0Aexpected: 30 days%0Areason: contains: expected "30 days", got "We will look into '
     'it."'
 )
@@ -183,9 +183,9 @@ def test_prompts_and_targets_of_a_case_are_one_annotation_and_a_borderline_one_i
     plain = PlainLines(log, clock=clock, github=True)
     plain.notify(RunEnded(replace(REPORT, failing_total=4, **listed(rows))))
     error, warning = (line for line in log.getvalue().splitlines() if line.startswith("::"))
-    assert error.startswith("::error file=evals/refunds.yaml,line=12,title=refund-7 · long on agent-v2::0.33%0A")
-    assert error.endswith("%0Aalso refund-7 · short on agent-v2: 0.33")
-    assert warning.startswith("::warning file=evals/refunds.yaml,line=12,title=close · long on agent-v2::")
+    assert error.startswith("::error file=evals/refunds.yaml,line=12,title=refund-7 · agent-v2 · long::0.33%0A")
+    assert error.endswith("%0Aalso refund-7 · agent-v2 · short: 0.33")
+    assert warning.startswith("::warning file=evals/refunds.yaml,line=12,title=close · agent-v2 · long::")
 
 
 def test_the_trials_of_a_case_are_one_line_when_the_last_is_finished(plain: PlainLines, log: Log) -> None:
@@ -202,8 +202,8 @@ def test_the_trials_of_a_case_are_one_line_when_the_last_is_finished(plain: Plai
     lines = [line for line in log.getvalue().splitlines() if line.startswith("FAIL")]
     reason = 'contains: expected "30 days", got "We will look into it."'
     assert lines == [
-        f"FAIL refund-7   agent-v2   1 of 3 passed  {reason}",
-        f"FAIL refund-8 trial 1 of 3 agent-v2   0.33  {reason}",
+        f"FAIL refund-7 · agent-v2   1 of 3 passed  {reason}",
+        f"FAIL refund-8 · agent-v2 trial 1 of 3 0.33  {reason}",
     ]
 
 
@@ -213,7 +213,7 @@ def test_an_annotation_is_escaped() -> None:
     assert workflow_command("error", row, PLAIN_LABELS, text) == ANNOTATION
 
 
-ANNOTATION = "::error file=a%2Cb%3Ac%25.yaml,line=7,title=日本語\\x1b[2J on agent-v2::100 %25, a:b::c%0Anext"
+ANNOTATION = "::error file=a%2Cb%3Ac%25.yaml,line=7,title=日本語\\x1b[2J · agent-v2::100 %25, a:b::c%0Anext"
 
 
 @pytest.mark.parametrize(

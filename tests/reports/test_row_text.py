@@ -46,12 +46,12 @@ def test_what_weighs_nothing_and_is_not_required_is_no_reason() -> None:
 @pytest.mark.parametrize(
     ("labels", "trial", "label"),
     [
-        (PLAIN_LABELS, 0, "refund-7"),
-        (PLAIN_LABELS, 1, "refund-7 trial 2"),
-        (RowLabels(trials=3), 0, "refund-7 trial 1 of 3"),
-        (RowLabels(trials=3), 2, "refund-7 trial 3 of 3"),
-        (RowLabels(trials=3), 3, "refund-7 trial 4"),
-        (RowLabels(with_suite=True), 0, "refund-7 (evals/refunds.yaml)"),
+        (PLAIN_LABELS, 0, "refund-7 · agent-v2"),
+        (PLAIN_LABELS, 1, "refund-7 · agent-v2 trial 2"),
+        (RowLabels(trials=3, with_target=False), 0, "refund-7 trial 1 of 3"),
+        (RowLabels(trials=3, with_target=False), 2, "refund-7 trial 3 of 3"),
+        (RowLabels(trials=3, with_target=False), 3, "refund-7 trial 4"),
+        (RowLabels(with_suite=True), 0, "refund-7 (evals/refunds.yaml) · agent-v2"),
     ],
 )
 def test_labels_of_results_are_distinct(labels: RowLabels, trial: int, label: str) -> None:

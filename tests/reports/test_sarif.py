@@ -26,7 +26,7 @@ def test_a_row_that_did_not_pass_is_a_result_at_its_file_and_line() -> None:
     assert run["results"][0] == {
         "ruleId": "agentv/fail",
         "level": "error",
-        "message": {"text": 'refund-7 on agent-v2: contains: expected "30 days", got "We will look into it."'},
+        "message": {"text": 'refund-7 · agent-v2: contains: expected "30 days", got "We will look into it."'},
         "locations": [
             {"physicalLocation": {"artifactLocation": {"uri": "evals/refunds.yaml"}, "region": {"startLine": 12}}}
         ],

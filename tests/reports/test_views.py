@@ -14,7 +14,7 @@ from agentv.types.messages import TraceEvent
 from agentv.types.provider import CallRecord
 
 FAILED_VIEW = """\
-✗ refund-7 on agent-v2: fail, score 0.33  (evals/refunds.yaml:12)
+✗ refund-7 · agent-v2: fail, score 0.33  (evals/refunds.yaml:12)
 
 question
 │ May I return order 7?
@@ -52,7 +52,7 @@ target: 150 tokens, cost $0.0021
 judges: 100 tokens, cost $0.0004
 """
 HOSTILE_VIEW = """\
-x 日本語\\x1b[2J trial 3 on agent-v2: fail, score 0.00  (evals/refunds.yaml:12)
+x 日本語\\x1b[2J · agent-v2 trial 3: fail, score 0.00  (evals/refunds.yaml:12)
 
 question
 | red \\x1b]0;title\\x07
@@ -76,7 +76,7 @@ target: 150 tokens, cost $0.0021
 judges: 100 tokens, cost $0.0004
 """
 UNANSWERED_VIEW = """\
-! order-9 on agent-v2: error  (evals/refunds.yaml:40)
+! order-9 · agent-v2: error  (evals/refunds.yaml:40)
 
 question
 │ May I return order 7?
@@ -156,7 +156,7 @@ def test_names_of_rows_are_never_cut() -> None:
     long = "a-prompt-with-a-very-long-name-" * 2
     rows = [replace(FAILED, slot=replace(FAILED.slot, prompt=f"{long}{end}"), prompt=f"{long}{end}") for end in "ab"]
     first, second = RunView(width=60).rows(rows)
-    assert (f"{long}a agent-v2" in first, f"{long}b agent-v2" in second) == (True, True)
+    assert (f"agent-v2 · {long}a" in first, f"agent-v2 · {long}b" in second) == (True, True)
 
 
 def test_rows_are_not_cut_without_a_width() -> None:

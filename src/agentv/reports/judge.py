@@ -19,6 +19,7 @@ from agentv.reports.document.blocks import (
     Verdict,
 )
 from agentv.reports.run.report_json import interval_to_json
+from agentv.reports.run.row_text import cell_text
 from agentv.reports.text.amounts import count_text, percent_interval_text, percent_text
 from agentv.scoring.judges.consistency import Consistency, RepeatedJudgement
 from agentv.scoring.judges.labels import LabelledAnswer, Opinion
@@ -178,10 +179,9 @@ def _disagreements(judge_card: JudgeCard, max_findings: int | None) -> Section:
 
 
 def key_text(key: ResultKey) -> str:
-    """Return `refund-7 · short trial 2, agent`; trials count from 1, as in every report."""
-    prompt = "" if key.prompt is None else f" · {key.prompt}"
+    """Return `refund-7 · agent · short trial 2`; trials count from 1, as in every report."""
     trial = f" trial {key.trial + 1}" if key.trial else ""
-    return f"{key.eval_id}{prompt}{trial}, {key.target}"
+    return f"{key.eval_id} · {cell_text(key.target, key.prompt)}{trial}"
 
 
 def _disagreement(answer: LabelledAnswer) -> Item:

@@ -168,12 +168,26 @@ class ReportOutputs(Protocol):
         """Return the texts of the case of each row."""
 
 
-def _line_of(row: CaseResult, texts: CaseTexts = CaseTexts()) -> Line:  # noqa: B008 - a frozen value
+def _line_of(case: CaseOutcome, texts: CaseTexts) -> Line:
+    row = case.result
     state = "error" if row.status == "error" else row.verdict or row.status
-    name = " · ".join(filter(None, (row.eval_id, row.target, row.prompt, f"trial {row.trial}" if row.trial else "")))
-    reason = reason_of(row.reasoning, row.misses, row.error.message if row.error else None)
+    trial = f"trial {row.trial + 1}" if row.trial and case.results == 1 else ""
+    name = " · ".join(filter(None, (row.eval_id, row.target, row.prompt, trial)))
+    passed = f"{case.results - case.failed} of {case.results} passed" if case.results > 1 else ""
     said = (("question", texts.question), ("expected", texts.expected), ("answer", row.candidate_answer))
-    return Line(state, name, row.score, reason, texts=said)
+    return Line(state, name, row.score, _missed_text(row), passed, texts=said)
+
+
+def _missed_text(row: CaseResult) -> str:
+    """Return why a result did not pass: its error, else what each evaluator missed, behind its name."""
+    if row.error is not None:
+        return row.error.message
+    missed = [
+        f"{each.name}: {each.error.message if each.error else '; '.join(each.misses) or each.reasoning}"
+        for each in row.evaluator_results
+        if each.status != "skipped" and (each.error or each.verdict != "pass") and (each.misses or each.reasoning)
+    ]
+    return " | ".join(missed) or reason_of(row.reasoning, row.misses)
 
 
 RunState: TypeAlias = Literal["finished", "stopped", "interrupted", "failed", "running"]
@@ -272,16 +286,16 @@ class RunReport(Struct, frozen=True):
         return self.outputs
 
     def _view(self, *, with_texts: bool = False) -> View:
-        failures = self.failures
-        shown = failures[:MAX_LINES]
+        shown = self.cases or tuple(map(CaseOutcome, self.failures[:MAX_LINES]))
         has_texts = with_texts and self.outputs is not None
-        texts = self._outputs().texts(self, shown) if has_texts else [CaseTexts()] * len(shown)
-        total = len(failures) if self.results else self.failing_total
+        rows = tuple(each.result for each in shown)
+        texts = self._outputs().texts(self, rows) if has_texts else [CaseTexts()] * len(shown)
+        total = self.cases_total if self.cases else len(self.failures) if self.results else self.failing_total
         state = {True: "pass", False: "fail", None: "error"}[self.passed]
         return view_of(state, self.verdict.sentence, map(_line_of, shown, texts), total=total)
 
     def __str__(self) -> str:
-        """Return the verdict, the rates of each target, and the results that did not pass, with their reasons."""
+        """Return the verdict, the rates of each target, and the first cases that did not pass, with their reasons."""
         heading, *lines = view_text(self._view()).split("\n")
         rates = [f"  {target} · {counts} · mean {mean}" for target, counts, mean in self._rates()]
         return "\n".join((heading, *rates, *self._compared(), *lines))

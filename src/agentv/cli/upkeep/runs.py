@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 RUNS_SCHEMA = "agentv-runs-1"
 _MAX_SUITES = 2
+_MIN_SUITES_WIDTH = 16
 
 
 @click.group("runs", invoke_without_command=True)
@@ -36,10 +37,11 @@ def command(context: click.Context) -> int:
     help="Also warn if .agentv/index.db cannot be used (this command is slow without it).",
 )
 def list_command(*, as_json: bool, verbose: bool) -> int:
-    """List the runs of this project, latest first: state, pass rate and eval files of each."""
+    """List the runs of this project, latest first: verdict, pass rate and eval files of each."""
     from pathlib import Path
 
     from agentv.cli.indexed import run_index
+    from agentv.cli.screen import terminal_style
     from agentv.loading.files.places import find_home
 
     home = find_home(Path.cwd())
@@ -48,28 +50,52 @@ def list_command(*, as_json: bool, verbose: bool) -> int:
     if as_json:
         _print_json({"runs": [_to_json(run) for run in runs]})
         return 0
-    for line in _listed(runs):
+    for line in listed_lines(runs, terminal_style().width):
         click.echo(line)
     if not runs:
         click.echo(f"no runs in {home}; start one with `agentv run`")
     return 0
 
 
-def _listed(runs: "Sequence[ListedRun]") -> "Iterator[str]":
-    """Yield a line for each run, with states, rates and eval files in columns."""
+def listed_lines(runs: "Sequence[ListedRun]", width: int | None) -> "Iterator[str]":
+    """Yield a line for each run, with verdicts, rates and eval files in columns, and with its name and tags.
+
+    If they do not fit into `width` cells, eval files are cut in their middle, and the name and tags are on a second
+    line.
+    """
     from agentv.reports.text.printable import one_line
-    from agentv.reports.text.width import display_width, pad
+    from agentv.reports.text.width import clip_middle, display_width, pad, wrap
 
     cells = [
-        (run.run_id, run.state, *((_rate_text(run.counts), _suites_text(run)) if run.problem is None else ("", "")))
+        (run.run_id, _ended(run), *((_rate_text(run.counts), _suites_text(run)) if run.problem is None else ("", "")))
         for run in runs
     ]
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
-    for run, row in zip(runs, cells, strict=True):
-        columns = "  ".join(pad(cell, width) for cell, width in zip(row, widths, strict=True) if width)
+    room = None if width is None else width - sum(each + 2 for each in widths[:-1])
+    for run, (*row, suites_cell) in zip(runs, cells, strict=True):
+        suites = suites_cell if run.problem is None else one_line(run.problem)
+        columns = "  ".join(pad(cell, size) for cell, size in zip(row, widths[:-1], strict=True) if size)
         if run.problem is not None:
-            columns = f"{pad(run.run_id, widths[0])}  {pad(run.state, widths[1])}  {one_line(run.problem)}"
-        yield "  ".join((columns, *_marks(run))).rstrip()
+            columns = f"{pad(run.run_id, widths[0])}  {pad(_ended(run), widths[1])}"
+        marks = "  ".join(_marks(run))
+        last = suites if run.problem is not None else pad(suites, widths[-1])
+        line = "  ".join(filter(None, (columns, last, marks))).rstrip()
+        if width is None or room is None or display_width(line) <= width:
+            yield line
+        elif run.problem is not None:
+            yield from wrap(line, width)
+        else:
+            yield f"{columns}  {clip_middle(suites, max(room, _MIN_SUITES_WIDTH))}".rstrip()
+            yield from (f"  {each}" for each in wrap(marks, width - 2) if each)
+
+
+def _ended(run: "ListedRun") -> str:
+    """Return the recorded verdict of a finished run, else the state of the run."""
+    from agentv.storage.run.recorded_verdict import recorded_verdict
+
+    if run.state != "finished" or run.problem is not None:
+        return run.state
+    return recorded_verdict(run.folder, run.counts) or run.state
 
 
 def _rate_text(counts: "Mapping[str, int]") -> str:
@@ -258,6 +284,7 @@ def _print_json(fields: "JsonObject") -> None:
 
 def _to_json(run: "ListedRun") -> "JsonObject":
     from agentv.storage.run.likeness import part_of
+    from agentv.storage.run.recorded_verdict import recorded_verdict
 
     fields: JsonObject = {
         "run_id": run.run_id,
@@ -265,6 +292,7 @@ def _to_json(run: "ListedRun") -> "JsonObject":
         "tags": [] if run.run is None else list(run.run.tags),
         "created_at": None if run.run is None else run.run.created_at.isoformat(),
         "state": run.state,
+        "verdict": recorded_verdict(run.folder, run.counts),
         "part": None if run.run is None else part_of(run.run, run.state, results=sum(run.counts.values())) or None,
         "suites": [] if run.run is None else list(run.run.suites),
         "counts": run.counts,

@@ -19,6 +19,7 @@ from agentv.reports.document.blocks import (
     Verdict,
     joined,
 )
+from agentv.reports.run.row_text import cell_text
 from agentv.reports.text.amounts import count_text, difference_text, level_text, p_value_text, score_text
 from agentv.scoring.comparison.case_differences import CaseDifference
 from agentv.scoring.comparison.compare import Finding, changes_text
@@ -37,7 +38,7 @@ def groups_document(grouped: GroupedComparison, max_listed: int) -> Document:
     facts: tuple[tuple[str, Phrase], ...] = (
         ("before", Quote(side_title(whole.before))),
         ("after", Quote(side_title(whole.after))),
-        ("groups", (f"{len(names):,} by ", Quote(grouped.by), ", each compared separately")),
+        ("groups", (f"{len(names):,} by ", Quote(grouped.by), f"{_separated_by(grouped)}, each compared separately")),
     )
 
     def groups_of(case: CaseDifference) -> tuple[Phrase, ...]:
@@ -125,10 +126,17 @@ def _group_name(by: str, key: GroupKey) -> str:
 
 
 def _group_title(by: str, key: GroupKey) -> str:
-    """Return `tag refunds`, with target and prompt if groups are separated by them."""
-    target = f", target {key.target}" if key.target else ""
-    prompt = "" if key.prompt is None else f", prompt {key.prompt}"
-    return f"{by} {key.name}{prompt}{target}"
+    """Return `tag refunds`, with target and prompt if groups are separated by them: `tag refunds · small · short`."""
+    if by == "prompt":
+        return f"{by} {cell_text(key.target, key.name)}"
+    return f"{by} {cell_text(key.name, cell_text(key.target, key.prompt))}"
+
+
+def _separated_by(grouped: GroupedComparison) -> str:
+    """Return what separates the groups besides their kind: ` and target`, ` and prompt`, or both."""
+    keys = [each.key for each in grouped.groups]
+    kinds = {"target": any(key.target for key in keys), "prompt": any(key.prompt is not None for key in keys)}
+    return "".join(f" and {kind}" for kind, is_used in kinds.items() if is_used)
 
 
 def _unmatched(grouped: GroupedComparison) -> Iterator[Phrase]:

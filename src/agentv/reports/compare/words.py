@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agentv.reports.document.blocks import Phrase, Quote
-from agentv.reports.run.row_text import row_reason
+from agentv.reports.run.row_text import cell_text, row_reason
 from agentv.reports.text.amounts import (
     count_text,
     difference_text,
@@ -39,12 +39,13 @@ def reason_line(result: CaseResult) -> str:
 
 
 def case_label(name: CaseName, comparison: Comparison) -> str:
-    """Return a case's id, with suite, prompt and target if one of the runs has several."""
+    """Return a case's id, with suite, target and prompt if one of the runs has several."""
     sides = (comparison.before, comparison.after)
     suite = f" ({name.suite})" if any(len(side.suites) > 1 for side in sides) else ""
-    target = f" {name.target}" if any(len(side.targets) > 1 for side in sides) else ""
-    prompt = f" {name.prompt}" if name.prompt and any(len(side.prompts) > 1 for side in sides) else ""
-    return one_line(f"{name.eval_id}{suite}{prompt}{target}")
+    target = name.target if any(len(side.targets) > 1 for side in sides) else None
+    prompt = name.prompt if any(len(side.prompts) > 1 for side in sides) else None
+    cell = cell_text(target, prompt)
+    return one_line(f"{name.eval_id}{suite}" + (f" · {cell}" if cell else ""))
 
 
 def side_title(side: Side) -> str:

@@ -14,7 +14,7 @@ from agentv.reports.run.formats import Format, ReportTools
 from agentv.reports.run.matrix import (
     NO_PROMPT,
 )
-from agentv.reports.run.row_text import PLAIN_LABELS, row_score
+from agentv.reports.run.row_text import PLAIN_LABELS, cell_text, row_score
 from agentv.reports.run.side_by_side import CaseAnswers, cases_of, reason_of
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.amounts import count_text
@@ -209,8 +209,7 @@ def _case_answers(answers: CaseAnswers) -> Html:
 
 def _name(detail: RowDetail) -> str:
     result = detail.result
-    prompt = "" if result.prompt is None else f"{result.prompt} on "
-    return f"{prompt}{result.slot.target}{PLAIN_LABELS.trial(result)}"
+    return f"{cell_text(result.slot.target, result.prompt)}{PLAIN_LABELS.trial(result)}"
 
 
 def _answer(detail: RowDetail) -> Html:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agentv.reports.html.file_changes import changed_files
 from agentv.reports.run.figures import usage_text
 from agentv.reports.run.file_changes import FileChanges
-from agentv.reports.run.row_text import PLAIN_LABELS, row_reason, row_score
+from agentv.reports.run.row_text import LABELS_WITHOUT_TARGET, row_reason, row_score
 from agentv.reports.run.transcript import shown_output, tool_of
 from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
@@ -54,7 +54,7 @@ def case_element(
     count = f"{passed} of {len(trials)}" if len(trials) > 1 and is_complete else ""
     suite = element("small", result.slot.suite) if with_suite else None
     target = element("span", result.slot.target, class_="target", dir="auto") if with_target else None
-    name = PLAIN_LABELS.label(result) if len(trials) == 1 else PLAIN_LABELS.case(result)
+    name = LABELS_WITHOUT_TARGET.label(result) if len(trials) == 1 else LABELS_WITHOUT_TARGET.case(result)
     line = element(
         "summary",
         element("span", UNICODE.marks[state], class_="mark", title=state),

@@ -123,10 +123,9 @@ def case_blocks(report: RunReport, labels: RowLabels) -> Iterator[Block]:
 def case_item(case: CaseOutcome, labels: RowLabels) -> Item:
     """Return a case with its target, score and trials, and below its question, answers, expectation and reasons."""
     row = case.result
-    target = (" on ", Quote(row.slot.target)) if labels.with_target else ()
     place = (("at ", Quote(f"{row.file}:{row.line}")),) if labels.with_place and row.file else ()
     return Item(
-        (Quote(labels.case(row)), *target),
+        Quote(labels.case(row)),
         facts=(*case_facts(case), *place),
         mark=row_state(row),
         excerpts=tuple(case_texts(case)),
@@ -180,10 +179,10 @@ def case_line(
     cases apart is not cut.
     """
     row = case.result
-    target = pad(signs.escape_unsupported(one_line(row.slot.target)), _CASE_WIDTH) if labels.with_target else ""
-    name = pad(signs.escape_unsupported(labels.label(row) if case.results == 1 else labels.case(row)), _CASE_WIDTH)
+    label = signs.escape_unsupported(labels.label(row) if case.results == 1 else labels.case(row))
+    name = pad(label, 2 * _CASE_WIDTH + 1 if labels.with_target else _CASE_WIDTH)
     score = row_score(row) if case.results == 1 else trials_text(case)
-    head = " ".join(filter(None, (mark, name, target, score))).rstrip()
+    head = " ".join(filter(None, (mark, name, score))).rstrip()
     reason = signs.escape_unsupported(row_reason(row))
     if width is None:
         return f"{head}  {reason}"

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from agentv.reports.document.blocks import plain
 from agentv.reports.run.failed_cases import case_texts, gate_heading
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.run.row_text import PLAIN_LABELS, whole_reason
+from agentv.reports.run.row_text import LABELS_WITHOUT_TARGET, PLAIN_LABELS, whole_reason
 from agentv.reports.text.printable import one_line, printable
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
@@ -114,7 +114,7 @@ def _properties(report: RunReport) -> str:
 
 def _gate_text(gate: GateResult) -> str:
     """Return a failed gate with the names of its cases."""
-    names = [f"{PLAIN_LABELS.case(case.result)} on {case.result.slot.target}" for case in gate.cases]
+    names = [PLAIN_LABELS.case(case.result) for case in gate.cases]
     rest = gate.cases_total - len(names)
     return f"{plain(gate_heading(gate))}: {', '.join(names)}{f', and {rest:,} more' if rest > 0 else ''}"
 
@@ -122,7 +122,7 @@ def _gate_text(gate: GateResult) -> str:
 def _testcase(row: CaseResult, kind: str | None, named: NamedCase | None, *, with_target: bool) -> str:
     attributes = {
         "classname": row.slot.suite,
-        "name": PLAIN_LABELS.label(row) + (f" on {row.slot.target}" if with_target else ""),
+        "name": (PLAIN_LABELS if with_target else LABELS_WITHOUT_TARGET).label(row),
         "file": row.file or row.slot.suite,
         "line": str(row.line) if row.line else "",
         "time": f"{(row.duration_ms or 0.0) / 1000:.3f}",

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from agentv.reports.document.blocks import BEST_MARK
+from agentv.reports.run.row_text import cell_text
 from agentv.reports.text.amounts import (
     count_text,
     difference_text,
@@ -98,13 +99,9 @@ def _p_text(p: float) -> str:
 
 
 def _cell_name(matrix: MatrixSummary, prompt: str | None, target: str) -> str:
-    """Return `short on small`; only the prompt if the run has one target, only the target if it has one prompt."""
-    names = []
-    if len(matrix.prompts) > 1:
-        names.append(NO_PROMPT if prompt is None else one_line(prompt))
-    if len(matrix.targets) > 1:
-        names.append(one_line(target))
-    return " on ".join(names)
+    """Return `small · short`; only the prompt if the run has one target, only the target if it has one prompt."""
+    shown_target = one_line(target) if len(matrix.targets) > 1 else None
+    return cell_text(shown_target, one_line(prompt or NO_PROMPT) if len(matrix.prompts) > 1 else None)
 
 
 def rate_cell(cell: CellSummary) -> tuple[str, str]:

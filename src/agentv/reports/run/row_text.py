@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.reports.text.amounts import score_text, seconds_text
 from agentv.reports.text.printable import one_line
@@ -15,6 +16,11 @@ from agentv.types.records.result import CaseResult
 _MAX_REASON_CHARS = 2000
 _MAX_CLEANED_CHARS = 8 * _MAX_REASON_CHARS
 """The number of characters of a text that are cleaned; to clean all of a very long text would be slow."""
+
+
+def cell_text(target: str | None, prompt: str | None) -> str:
+    """Return `small · short`, a target with a prompt, or the one that is given."""
+    return " · ".join(filter(None, (target, prompt)))
 
 
 class RowLabels(Struct, frozen=True):
@@ -33,14 +39,18 @@ class RowLabels(Struct, frozen=True):
         return cls(with_suite=len(started.suites) > 1, trials=started.trials, with_target=len(started.targets) > 1)
 
     def label(self, result: CaseResult) -> str:
-        """Return `refund-7`, or with suite, prompt and trial `refund-7 (evals/refunds.yaml) · short trial 2 of 3`."""
+        """Return `refund-7`, or with everything `refund-7 (evals/refunds.yaml) · small · short trial 2 of 3`."""
         return self.case(result) + self.trial(result)
 
     def case(self, result: CaseResult) -> str:
-        """Return the case of a result, with its suite if the run has several, and its prompt, on one line."""
+        """Return the case of a result, with its suite and target if the run has several, and its prompt."""
+        cell = cell_text(result.slot.target if self.with_target else None, result.prompt)
+        return self.name(result) + (f" · {one_line(cell[:_MAX_CLEANED_CHARS])}" if cell else "")
+
+    def name(self, result: CaseResult) -> str:
+        """Return the id of a result's case, with its suite if the run has several, on one line."""
         suite = f" ({result.slot.suite})" if self.with_suite else ""
-        prompt = "" if result.prompt is None else f" · {result.prompt}"
-        return one_line(f"{result.slot.eval_id}{suite}{prompt}"[:_MAX_CLEANED_CHARS])
+        return one_line(f"{result.slot.eval_id}{suite}"[:_MAX_CLEANED_CHARS])
 
     def trial(self, result: CaseResult) -> str:
         """Return ` trial 2 of 3`; empty for cases with one trial."""
@@ -50,6 +60,7 @@ class RowLabels(Struct, frozen=True):
 
 
 PLAIN_LABELS = RowLabels()
+LABELS_WITHOUT_TARGET = RowLabels(with_target=False)
 
 
 def row_score(result: CaseResult) -> str:
@@ -123,7 +134,7 @@ class _Reason(Struct, frozen=True):
 
 def workflow_command(name: Literal["error", "warning"], result: CaseResult, labels: RowLabels, text: str) -> str:
     """Return the command of GitHub Actions that shows a text at the file and line of a result's case."""
-    title = f"{labels.case(result)} on {result.slot.target}"
+    title = replace(labels, with_target=True).case(result)
     place = {"file": result.file or result.slot.suite, "line": str(result.line) if result.line else "", "title": title}
     properties = ",".join(f"{key}={_property(value)}" for key, value in place.items() if value)
     return f"::{name} {properties}::{command_data(text)}"

@@ -65,7 +65,7 @@ def _result(row: CaseResult) -> JsonObject:
     return {
         "ruleId": f"agentv/{state}",
         "level": _LEVELS[state],
-        "message": {"text": f"{PLAIN_LABELS.label(row)} on {slot.target}: {row_reason(row)}"},
+        "message": {"text": f"{PLAIN_LABELS.label(row)}: {row_reason(row)}"},
         "locations": [{"physicalLocation": location}],
         "partialFingerprints": {"slot/v1": f"{slot.suite} {slot.eval_id} {slot.target} {slot.trial}{prompt}"},
     }

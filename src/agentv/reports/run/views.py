@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from agentv.reports.run.file_changes import ChangesText, FileChanges
-from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, row_reason, row_score
+from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, cell_text, row_reason, row_score
 from agentv.reports.run.transcript import transcript_text
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text, tokens_text
 from agentv.reports.text.printable import one_line, printable
@@ -55,7 +55,9 @@ class RunView(Struct, frozen=True):
         for result in results:
             state = row_state(result)
             reason = "" if state == "pass" else row_reason(result)
-            names = f"{pad(labels.label(result), width)} {pad(one_line(result.slot.target), _TARGET_WIDTH)}"
+            name = labels.name(result) + labels.trial(result)
+            cell = one_line(cell_text(result.slot.target, result.prompt))
+            names = f"{pad(name, width)} {pad(cell, _TARGET_WIDTH)}"
             rest = f"{names} {row_score(result):4}  {reason}".rstrip()
             if self.width is not None:
                 rest = clip(rest, max(self.width - 2, display_width(names) + 5), mark=self.signs.ellipsis)
@@ -108,11 +110,11 @@ class CaseView(Struct, frozen=True):
         score = f", score {row_score(result)}" if row_score(result) else ""
         place = f"  ({one_line(result.file)}:{result.line})" if result.file else ""
         mark = self.paint(self.signs.marks[state], state_colour(state))
-        target = one_line(result.slot.target)
+        fallback = ""
         if result.answered_by is not None:
-            target += f" (its fallback {one_line(result.answered_by)} answered)"
+            fallback = f" (its fallback {one_line(result.answered_by)} answered)"
         rerun = "" if result.rerun is None else f", a re-run ({RERUN_TEXTS[result.rerun]}) that does not count"
-        return f"{mark} {PLAIN_LABELS.label(result)} on {target}: {state}{score}{rerun}{place}"
+        return f"{mark} {PLAIN_LABELS.label(result)}{fallback}: {state}{score}{rerun}{place}"
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         turns = self._turns()

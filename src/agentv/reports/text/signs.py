@@ -43,8 +43,13 @@ class Signs(Struct, frozen=True):
     is_ascii: bool = False
 
     def escape_unsupported(self, text: str) -> str:
-        """Return `text`; if these signs are ASCII, with every character outside ASCII escaped."""
-        return text.encode("ascii", "backslashreplace").decode() if self.is_ascii else text
+        """Return `text`; if these signs are ASCII, with every character outside ASCII escaped.
+
+        The dot between the names of a case, target and prompt becomes the dot of these signs.
+        """
+        if not self.is_ascii:
+            return text
+        return text.replace(" · ", f" {self.dot} ").encode("ascii", "backslashreplace").decode()
 
 
 UNICODE = Signs(

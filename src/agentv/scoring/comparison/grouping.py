@@ -1,6 +1,6 @@
 """Groups of a side's rows by tag, evaluator, metadata or others, separately for each target and prompt."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -134,5 +134,24 @@ def _by_pairing_key(before: GroupedSide, after: GroupedSide, groups: Mapping[Gro
     has_prompts = before.by != "prompt" and any(len(side.prompts) > 1 for side in wholes)
     return {
         GroupKey(key.name, key.target if has_targets else "", key.prompt if has_prompts else None): side
-        for key, side in groups.items()
+        for key, side in sorted(groups.items(), key=_order_in(before.by, groups, wholes))
     }
+
+
+def _order_in(
+    by: str | None, groups: Iterable[GroupKey], wholes: Iterable[Side]
+) -> Callable[[tuple[GroupKey, Side]], tuple[int, int, int]]:
+    """Return a key that sorts groups by name, target and prompt; targets and prompts have the order of the plan."""
+    targets = _ranks(name for side in wholes for name in side.targets)
+    prompts = _ranks(name for side in wholes for name in side.prompts)
+    names = {"target": targets, "prompt": prompts}.get(by or "") or _ranks(key.name for key in groups)
+
+    def order(group: tuple[GroupKey, Side]) -> tuple[int, int, int]:
+        key = group[0]
+        return names.get(key.name, 0), targets[key.target], prompts[key.prompt]
+
+    return order
+
+
+def _ranks(names: Iterable[str | None]) -> dict[str | None, int]:
+    return {name: rank for rank, name in enumerate(dict.fromkeys(names))}

@@ -2,15 +2,15 @@
 
 import math
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
 from agentv.scoring.comparison.case_numbers import CaseIndexes, CaseKeys, CaseNumbers
 from agentv.scoring.counting.tallies import JUDGED_STATES
 from agentv.scoring.results.aggregation import row_state
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, objects_of
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.results import CaseName, RowState
@@ -118,6 +118,13 @@ class Column(Struct):
 
 
 _NO_COLUMN = Column()
+_Name = TypeVar("_Name", str, str | None)
+
+
+def _in_order_of(first: Iterable[object], names: Iterable[_Name]) -> list[_Name]:
+    """Return names in the order in which they are in `first`; names that are not there come last, in their order."""
+    ranks = {name: rank for rank, name in enumerate(first)}
+    return sorted(names, key=lambda name: ranks.get(name, len(ranks)))
 
 
 class _Extremes:
@@ -182,6 +189,7 @@ class Side:
         # Ordered sets: only the keys count.
         self._suites: dict[str, None] = {}
         self._prompts: dict[str | None, None] = {}
+        self._planned_prompts: dict[str | None, None] = {}
         self._columns: dict[str, Column] = {}
         self._rows = array("I")
         self._errors = array("I")
@@ -194,6 +202,7 @@ class Side:
         """Return a side of the same run, with its case keys but without rows, to be filled with a group of rows."""
         copy = Side(self.label, self.run_json, state=self.state, edits=self.edits, numbers=self.numbers)
         copy._keys = self._keys
+        copy._planned_prompts = self._planned_prompts
         return copy
 
     def add(self, row: ScoredRow) -> None:
@@ -222,6 +231,7 @@ class Side:
     def add_case(self, suite: str, eval_id: str, case_key: str, *, prompt: str | None = None) -> None:
         """Record the key of a case's content (messages, expectations, evaluators), which all targets share."""
         self._keys.set(self.numbers.add(suite, eval_id, prompt), case_key)
+        self._planned_prompts[prompt] = None
 
     def _added_index(self, slot: ResultKey) -> int:
         """Return the index of a case in the columns; a new case is added to them."""
@@ -272,8 +282,10 @@ class Side:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets of all rows."""
-        return tuple(self._target_names)
+        """The targets of all rows, in the order of the run's plan if it is known."""
+        plan = self.run_json.get("plan")
+        planned = [each.get("name") for each in objects_of(plan.get("targets") if isinstance(plan, Mapping) else None)]
+        return tuple(_in_order_of(planned, self._target_names))
 
     @property
     def suites(self) -> tuple[str, ...]:
@@ -282,8 +294,8 @@ class Side:
 
     @property
     def prompts(self) -> tuple[str | None, ...]:
-        """The prompts of all rows; None for rows of suites without prompts."""
-        return tuple(self._prompts)
+        """The prompts of all rows, in the order of the cases; None for rows of suites without prompts."""
+        return tuple(_in_order_of(self._planned_prompts, self._prompts))
 
     @property
     def measures(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 A baseline is JSON Lines: a header that describes its run, then one line per case, sorted for readable diffs.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from agentv.scoring.comparison.case_numbers import CaseNumbers
@@ -44,8 +44,14 @@ def baseline_lines(side: Side) -> Iterator[bytes]:
     run = {key: side.run_json[key] for key in _RUN_KEYS if key in side.run_json}
     head: dict[str, JsonValue] = {"schema": BASELINE_SCHEMA, "run": {**run, "plan": about}, "cases": side.case_count}
     yield encode(head if side.state == "finished" else {**head, "state": side.state}) + b"\n"
-    for name in sorted(side.cases):
+    for name in sorted(side.cases, key=_order_in(side)):
         yield encode(_case_record(side, name)) + b"\n"
+
+
+def _order_in(side: Side) -> Callable[[CaseName], tuple[str, str, int, int]]:
+    """Return a key that sorts cases by suite and id, and their targets and prompts in the order of the plan."""
+    targets, prompts = list(side.targets), list(side.prompts)
+    return lambda name: (name.suite, name.eval_id, prompts.index(name.prompt), targets.index(name.target))
 
 
 def _case_record(side: Side, name: CaseName) -> dict[str, JsonValue]:
