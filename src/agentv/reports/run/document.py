@@ -1,7 +1,7 @@
 """A run as a document: the verdict, the cases that made a gate fail, then the numbers."""
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from agentv.reports.document.blocks import (
@@ -22,6 +22,7 @@ from agentv.reports.document.blocks import (
     Tone,
     Value,
     Verdict,
+    joined,
 )
 from agentv.reports.run.failed_cases import case_blocks, gate_outcomes
 from agentv.reports.run.figures import (
@@ -39,13 +40,11 @@ from agentv.reports.run.figures import (
     target_figures,
     target_lines,
 )
-from agentv.reports.run.formats import Format, ReportTools
 from agentv.reports.run.groups import group_table_rows
 from agentv.reports.run.matrix import best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
 from agentv.reports.run.row_text import RowLabels
 from agentv.reports.run.views import counts_text
 from agentv.reports.text.amounts import count_text, took_text
-from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
 from agentv.types.records.run import RunRecord
 from agentv.types.results import CaseOutcome, RowState, RunReport
@@ -55,6 +54,7 @@ _TONES: Mapping[int, Tone] = {0: "good", 1: "bad"}
 _MARKS: Mapping[int, RowState] = {0: "pass", 1: "fail"}
 _MAX_TARGET_COLUMNS = 4
 _MAX_ITEMS = 20
+_MAX_TITLE_SUITES = 3
 _MAX_EVALUATORS = 100
 _MAX_GROUP_ROWS = 100
 _MAX_UNFOLDED_EVALUATORS = 6
@@ -81,8 +81,16 @@ def run_document(report: RunReport, record: RunRecord | None, *, is_short: bool)
         *gate_outcomes(report),
         Verdict((Sentence(verdict_phrase(report), _TONES.get(report.exit_code, "unsure")),)),
     )
-    name = record.name if record is not None else None
-    return Document(Quote(name) if name else "", blocks, mark=_MARKS.get(report.exit_code, "error"))
+    return Document("" if record is None else _title(record), blocks, mark=_MARKS.get(report.exit_code, "error"))
+
+
+def _title(record: RunRecord) -> Phrase:
+    """Return the name of the run, if it has one, and its first suites."""
+    left_out = len(record.suites) - _MAX_TITLE_SUITES
+    suites = joined(tuple(map(Quote, record.suites[:_MAX_TITLE_SUITES])), ", ")
+    more = (f" and {left_out:,} more",) if left_out > 0 else ()
+    name = (Quote(record.name),) if record.name else ()
+    return joined(tuple(filter(None, (name, (*suites, *more)))), " · ")
 
 
 def _tables(report: RunReport, limits: "_Limits") -> Iterator[Block]:
@@ -92,17 +100,6 @@ def _tables(report: RunReport, limits: "_Limits") -> Iterator[Block]:
     if has_histogram(report):
         yield Section("Scores", (Histogram(report.histogram),))
     yield from _evaluators(report, limits)
-
-
-def document_format(render: Callable[[Sequence[Document]], str], tools: ReportTools) -> Format:
-    """Return the format that writes the short document of a run at its end."""
-
-    def text_of(event: RunEvent) -> str:
-        if not isinstance(event, RunEnded):
-            return ""
-        return render([run_document(event.report, tools.record(event.report), is_short=True)])
-
-    return Format(text_of, empty=None)
 
 
 class _Limits:
@@ -132,7 +129,7 @@ def _facts(report: RunReport, record: RunRecord | None) -> Iterator[tuple[str, P
     planned = f" of {report.planned:,} planned" if report.planned is not None and report.planned != rows else ""
     states = counts_text(report.counts).partition(": ")[2]
     yield "run", Quote(report.run_id)
-    yield "results", f"{rows:,}{planned}" + (f": {states}" if states else "")
+    yield "results", f"{rows:,}{planned}" + (f" ({states})" if states else "")
     yield "took", took_text(report.duration_s)
     yield "state", report.state
     if record is None:
