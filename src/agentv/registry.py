@@ -141,6 +141,12 @@ def names_model(name: str, providers: "Registry[ProviderSpec]") -> bool:
     return providers.get(provider).named_model is not None
 
 
+def model_spelling(name: str, providers: "Registry[ProviderSpec]") -> str | None:
+    """Return `provider:model` for a name that is written `provider/model`, as other tools do; else None."""
+    spelled = name.replace("/", ":", 1)
+    return spelled if "/" in name and names_model(spelled, providers) else None
+
+
 class Announced(Struct, Generic[S], frozen=True):
     """A plug-in that an installed package announces by name. Nothing of the package is imported before `load`."""
 

@@ -153,7 +153,8 @@ def test_a_gate_on_regressions_needs_a_baseline_that_is_there(project: Project) 
         "error: gate 'regressions <= 0' needs a baseline; name the earlier run with --baseline RUN\n",
     )
     code, said = project.call("run", "suite.yaml", "--baseline", "nightly")
-    assert (code, said) == (4, "error: there is no run 'nightly'; no run is stored yet\n")
+    tag = "To give a run this tag: agentv runs tag RUN nightly"
+    assert (code, said) == (4, f"error: there is no run 'nightly'; no run is stored yet. {tag}\n")
 
 
 def test_exported_rows_and_rows_of_older_programs_are_compared_too(project: Project) -> None:
@@ -193,3 +194,31 @@ def test_shards_and_retries_are_compared_with_the_baseline_as_one_run(project: P
         0,
         "PASS: regressions is 0, as required (<= 0). Answers were rescored 1 time. Exit code 0.",
     )
+
+
+def test_a_baseline_counts_the_trials_of_its_run(project: Project) -> None:
+    project.cases = {"a": "question a"}
+    project.call("run", "suite.yaml", "--trials", "3", "-o", "rows.jsonl")
+    rows = [json.loads(line) for line in (project.folder / "rows.jsonl").read_text().splitlines()]
+    for row in rows[:1]:
+        row.update(score=0.0, status="fail", verdict="fail")
+    (project.folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert project.call("baseline", "save", "rows.jsonl", "-o", "baseline.jsonl")[0] == 0
+    project.evaluators = "{name: has, type: contains, value: nothing of it}"
+    project.call("run", "suite.yaml", "--trials", "3")
+    for before in ("rows.jsonl", "baseline.jsonl"):
+        assert "2 of 3 -> 0 of 3 trials passed" in project.call("compare", before, "latest")[1], before
+
+
+def test_a_baseline_keeps_the_number_of_errors(project: Project) -> None:
+    project.cases = {"a": "question a", "b": "question b"}
+    (project.folder / "broken").write_text("a")
+    project.call("run", "suite.yaml", "--trials", "2")
+    project.call("baseline", "save")
+    (project.folder / "broken").unlink()
+    said = project.call("compare", "baseline.jsonl", "latest")[1]
+    assert "without a result before: 1" in said, said
+    file = project.folder / "baseline.jsonl"
+    file.write_text(file.read_text().replace('"without_result":2', '"without_result":-2'))
+    code, said = project.call("compare", "baseline.jsonl", "latest")
+    assert (code, "baseline.jsonl:2: 'without_result' is -2, not a whole number of 0 to 1,000,000" in said) == (4, True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import jsonschema
@@ -188,9 +189,10 @@ def test_an_unknown_type_is_a_warning_where_plug_ins_are_declared(
     write("plugin.py", "raise SystemExit('imported')\n")
     write(".agentv.yaml", "plugins: [plugin.py]\n")
     write("targets.yaml", "targets: [{name: default, provider: ours, anything: 1}]\n")
-    write("evals/a.yaml", CASE + "    evaluators: [{name: a, type: ours, anything: 1}]\n")
+    write("evals/a.yaml", CASE + "    evaluators: [{name: a, type: ours, anything: 1}, {name: b, type: contians}]\n")
     code, out = check(capsys)
     assert code == 0
+    assert re.search(r"warning: unknown evaluator type 'contians'.*; did you mean 'contains'\?\n", out)
     assert "warning: unknown evaluator type 'ours', unless a plug-in of .agentv.yaml provides it" in out
     assert "warning: unknown provider 'ours', unless a plug-in of .agentv.yaml provides it" in out
     Path(".agentv.yaml").unlink()
@@ -503,3 +505,16 @@ def test_submodules_of_a_local_repository_are_a_warning_with_its_place(capsys: p
     write("evals/a.yaml", f"workspace:\n  git: ../shop\n  repos: [{{path: vendor/lib, git: ../lib}}]\n{CASE}")
     write("lib/.git/HEAD", "ref: refs/heads/main\n")
     assert "submodules" not in check(capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("cases", "command", "is_named"), [(50, "python3", True), (49, "python3", False), (50, "node", False)]
+)
+def test_many_starts_of_python_for_a_code_judge_are_named(
+    cases: int, command: str, is_named: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = "  - {{id: c{}, expected_outcome: x, input_messages: [{{role: user, content: q}}]}}\n"
+    judge = f"evaluators: [{{name: runs, type: code_judge, script: [{command}, judge.py]}}]\n"
+    Path("suite.yaml").write_text(judge + "evalcases:\n" + "".join(case.format(number) for number in range(cases)))
+    agentv.main(["check", "suite.yaml"], standalone_mode=False)
+    assert ("code_judge 'runs' starts Python for each of 50 cases" in capsys.readouterr().out) == is_named

@@ -170,9 +170,8 @@ def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> N
     )
     assert ends("r1", "r3", "--gate", "regressions <= 0", "--max-errors", "1")[0] == 0
     code, said = project.call("compare", "r1", "r4")
-    targets = "(targets t and a, b; --targets A B pairs two of them)"
-    nothing = f"NOTHING SELECTED: no case has the same target and prompt in both runs {targets}."
-    assert (code, said.splitlines()[-3]) == (5, f"{nothing} Exit code 5.")
+    nothing = "NOTHING SELECTED: targets differ: t before, a, b after; --targets A B pairs two of them. Exit code 5."
+    assert (code, said.splitlines()[-3:]) == (5, [nothing, "", "nothing was compared"])
     assert project.call("compare", "r1", "r1", "--gate", "improvement >= 1")[0] == 4
 
 

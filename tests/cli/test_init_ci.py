@@ -169,6 +169,27 @@ def test_a_pull_request_is_compared_with_the_main_branch_and_gets_one_comment(re
     assert sum(name.startswith("agentv-baseline") for name in repository.caches) == 1
 
 
+def test_gates_of_eval_files_apply_beside_the_gates_for_change(repository: Repository) -> None:
+    suite = repository.project / "evals" / "first.yaml"
+    suite.write_text(suite.read_text().replace("  - not worse\n", "  - not worse\n  - p95(duration_s) <= 0\n"))
+    repository.push()
+    job = repository.pull_request()
+    assert outcomes(job)["evals"] == "failure"
+    assert "not <= 0" in job.results["evals"].printed
+    assert "replaces the gates" not in job.results["evals"].printed
+
+
+def test_a_new_eval_file_must_pass_until_the_baseline_has_it(repository: Repository) -> None:
+    repository.push()
+    first = repository.project / "evals" / "first.yaml"
+    (repository.project / "evals" / "second.yaml").write_text(first.read_text())
+    job = repository.pull_request()
+    assert outcomes(job)["evals"] == "success", job.results["evals"].printed
+    assert "(the baseline does not have this file" in job.results["evals"].printed
+    repository.break_agent()
+    assert outcomes(repository.pull_request())["evals"] == "failure"
+
+
 def test_the_comment_on_many_failures_stays_short(repository: Repository) -> None:
     """GitHub refuses comments of more than 65,536 characters."""
     (repository.project / "my_agent.py").write_text("print('wrong ' * 5_000)\n")
@@ -189,7 +210,7 @@ def test_without_a_baseline_every_case_must_pass(repository: Repository) -> None
     repository.break_agent()
     first = repository.pull_request()
     assert outcomes(first)["evals"] == "failure"
-    assert "confirmed_regressions" not in first.results["evals"].printed
+    assert "Not evaluated: not worse (no --baseline" in first.results["evals"].printed
     (comment,) = repository.comments
     assert "1 of 2" in comment[1]
 

@@ -69,3 +69,18 @@ def test_without_a_run_like_it_those_left_out_are_named(tagged: Project) -> None
     assert tagged.call("run", "suite.yaml", "--baseline", part)[0] == 0
     code, said = tagged.call("compare", "latest~9", "latest")
     assert (code, "there is no run 'latest~9' of the same eval files and cases" in said) == (4, True), said
+
+
+def test_the_only_run_of_its_eval_files_is_named(tagged: Project) -> None:
+    only = run_all(tagged)
+    code, said = tagged.call("compare")
+    assert code == 4
+    assert f"eval files and cases; {only} is the only one, so run them again with `agentv run`\n" in said
+
+
+def test_a_baseline_by_an_unknown_tag_says_how_to_add_it(tagged: Project) -> None:
+    run = run_all(tagged)
+    code, said = tagged.call("run", "suite.yaml", "--baseline", "main")
+    assert (code, "To give a run this tag: agentv runs tag RUN main" in said) == (4, True), said
+    assert tagged.call("runs", "tag", run, "main")[0] == 0
+    assert tagged.call("run", "suite.yaml", "--baseline", "main")[0] == 0

@@ -67,7 +67,13 @@ def test_a_filter_selects_cases(agentv: Agentv) -> None:
     ("words", "answer"),
     [
         (("run", "--watch"), "`agentv run --cache on`"),
-        (("run", "--model", "x"), "`--target NAME`"),
+        (("run", "--model", "x"), "`--target NAME` of targets.yaml, or without a file `--target PROVIDER:MODEL`"),
+        (("run", "--model", "openai/gpt-4o"), "Here it is `--target openai:gpt-4o`, which needs no targets file."),
+        (("run", "--model=openai:gpt-4o"), "Here it is `--target openai:gpt-4o`, which needs no targets file."),
+        (("compare", "--model", "openai/gpt-4o"), "Here it is `agentv run --target openai:gpt-4o`"),
+        (("run", "suite.yaml", "--target", "openai/gpt-4o-mini"), "Did you mean 'openai:gpt-4o-mini'?"),
+        (("run", "-n", "3"), "Here it is `--workers N` for concurrent calls, or `--trials N` to repeat each case."),
+        (("evaluate",), "No such command 'evaluate'. `agentv run` runs eval files."),
         (("show", "--filter-failing"), "`agentv retry RUN --failed`"),
         (("view",), "`agentv report latest -o report.html`"),
         (("run", "--html"), "Here it is `-o report.html`."),
@@ -115,3 +121,22 @@ def test_keys_of_other_tools_are_answered_with_ours(agentv: Agentv, project: Pat
     done = agentv("check", "suite.yaml")
     assert done.code == 4
     assert answer in done.said
+
+
+def test_a_model_with_a_slash_is_answered_without_a_targets_file(agentv: Agentv, project: Path) -> None:
+    (project / "targets.yaml").unlink()
+    done = agentv("run", "suite.yaml", "--target", "openai/gpt-4o-mini")
+    assert (done.code, "Did you mean 'openai:gpt-4o-mini', which needs no file?" in done.said) == (4, True), done.said
+
+
+def test_check_answers_a_model_with_a_slash(agentv: Agentv, project: Path) -> None:
+    (project / "suite.yaml").write_text(f"target: openai/gpt-4o-mini\n{SUITE}{RULE}")
+    done = agentv("check", "suite.yaml")
+    assert (done.code, "did you mean 'openai:gpt-4o-mini'?" in done.said) == (4, True), done.said
+
+
+def test_a_tag_of_cases_without_tags_names_the_column(agentv: Agentv, project: Path) -> None:
+    (project / "rows.csv").write_text("id,input,tag\na,hi,x\n")
+    done = agentv("run", "rows.csv", "--evaluator", "contains=hello", "--tag", "x")
+    assert done.code == 5
+    assert "no case has any tag: tags are the key or the column `tags`, not `tag`" in done.said

@@ -155,6 +155,7 @@ UNWRITTEN: Mapping[type, frozenset[str]] = {
             "about",
             "dialect",
             "prices",
+            "project_workers",
             "redact",
             "guideline_patterns",
             "evaluator",

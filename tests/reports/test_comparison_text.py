@@ -120,7 +120,7 @@ only before: 1
 only after: 1
   b
 
-no significant difference (n needed: unknown, no case can be compared)
+nothing was compared
 """
     )
 

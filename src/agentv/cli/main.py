@@ -169,7 +169,7 @@ def _run(arguments: Sequence[str]) -> int:
         if isinstance(error, click.NoSuchOption):
             from agentv.cli.synonyms import with_advice
 
-            error = with_advice(error)
+            error = with_advice(error, arguments)
         name_variable(error)
         shown = io.StringIO()
         error.show(file=shown)

@@ -20,7 +20,7 @@ SAME_MEANING: Mapping[str, str] = {
 _OPTIONS: Mapping[str, str] = {
     **{f"--{theirs}": f"here it is `--{ours}`" for theirs, ours in SAME_MEANING.items()},
     "--watch": "there is no watch mode; `agentv run --cache on` calls the model only for what changed",
-    "--model": "here a model is a target of targets.yaml, chosen by `--target NAME`",
+    "--model": "here a model is a target: `--target NAME` of targets.yaml, or without a file `--target PROVIDER:MODEL`",
     "--provider": "here it is `--target NAME`, a target of targets.yaml",
     "--providers": "here it is `--target NAME`, a target of targets.yaml",
     "--grader": "here it is `judge` of the eval file, a target or an evaluator",
@@ -47,6 +47,7 @@ _OPTIONS: Mapping[str, str] = {
     "--parallel": "here it is `--workers N`",
     "--jobs": "here it is `--workers N`",
     "--n": "here it is `--limit N`",
+    "-n": "here it is `--workers N` for concurrent calls, or `--trials N` to repeat each case",
     "--question": "here questions are cases of an eval file, as `input`",
     "--prompt": "here prompts are `prompts` of an eval file",
     "--system-prompt": "here it is `prompts: [{system: …}]` of an eval file",
@@ -77,6 +78,8 @@ _COMMANDS: Mapping[str, str] = {
     "redteam": "attacks are cases like any other: `agentv run`",
     "share": "`agentv report RUN -o report.html` writes a file to share, `agentv store push` a run for the team",
     "export": "`agentv report RUN -o FILE` writes any format",
+    "evaluate": "`agentv run` runs eval files",
+    "evals": "`agentv run` runs eval files",
     "list": "`agentv runs list` lists the stored runs",
     "test": "`agentv run` runs eval files",
     "logs": "`agentv runs list` lists the stored runs",
@@ -93,16 +96,29 @@ def command_advice(name: str) -> str | None:
     return _as_sentence(_COMMANDS.get(name))
 
 
-def with_advice(error: click.NoSuchOption) -> click.NoSuchOption:
-    """Return the error for an unknown option with what to use in its place."""
+def with_advice(error: click.NoSuchOption, arguments: Sequence[str] = ()) -> click.NoSuchOption:
+    """Return the error for an unknown option of a command line with what to use in its place."""
     name = error.option_name
     known = () if error.ctx is None else _options_of(error.ctx.command)
-    advice = _as_sentence(_fitting(_OPTIONS.get(name), known))
+    advice = _as_sentence(_fitting(_advice_on_model(name, arguments) or _OPTIONS.get(name), known))
     if advice is not None:
         return click.NoSuchOption(name, f"{error.message} {advice}", (), error.ctx)
     # click compares names with their dashes, so that short ones resemble each other.
     close = get_close_matches(name.lstrip("-"), [each.lstrip("-") for each in known], n=2, cutoff=0.65)
     return click.NoSuchOption(name, error.message, [f"--{each}" for each in close], error.ctx)
+
+
+def _advice_on_model(option: str, arguments: Sequence[str]) -> str | None:
+    """Return the target that `--model PROVIDER/MODEL` or `--model PROVIDER:MODEL` means; None if it is another one."""
+    from agentv.providers import PROVIDERS  # here: a command line without an error needs no provider
+    from agentv.registry import model_spelling, names_model
+
+    if option != "--model":
+        return None
+    words = iter(arguments)
+    given = next((word.partition("=")[2] or next(words, "") for word in words if word.partition("=")[0] == option), "")
+    spelled = given if names_model(given, PROVIDERS) else model_spelling(given, PROVIDERS)
+    return spelled and f"here it is `--target {spelled}`, which needs no targets file"
 
 
 def _options_of(command: click.Command) -> Sequence[str]:

@@ -23,6 +23,7 @@ from agentv.importers.agentv.generations import (
 from agentv.loading.files.documents import Document
 from agentv.loading.files.text import BYTE_ORDER_MARK, read_lines, shown
 from agentv.loading.models.reader import Reader
+from agentv.loading.suites.other_evaluators import other_tools_advice
 from agentv.loading.translation.translation import Translation
 from agentv.registry import Specs
 from agentv.types.errors import EvalFileError
@@ -122,6 +123,9 @@ def _foreign_file_problem(top: Reader, path: Path) -> Problem | None:
     if key is None:
         return None
     advice = f"`{key}` was added in AgentV 5; if this is a file of agentv, write `dialect: agentv` at the top"
+    equivalent = other_tools_advice(key)
+    if equivalent is not None:
+        advice = f"`{key}` was added in AgentV 5; if this is a file of agentv, {equivalent}"
     return _problem_at(key, path, top, FIFTH_MESSAGE, advice)
 
 

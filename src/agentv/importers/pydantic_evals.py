@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from agentv.importers.located import Converted, Located, Losses, lost_reason, open_located, require
+from agentv.loading.suites.other_evaluators import PYDANTIC_EVALS_LOST
 from agentv.types.json_value import JsonObject, JsonValue
 
 _TOP_LEVEL_KEYS = {
@@ -167,7 +168,7 @@ def _evaluators(listed: Located, taken_names: set[str], values: JsonObject) -> l
     for name, place in _specs(listed):
         converter = _CONVERTERS.get(name)
         if converter is None:
-            advice = _ADVICE.get(
+            advice = PYDANTIC_EVALS_LOST.get(
                 name, "write it as an evaluator of your own (docs/how-to/extending.md) or a code_judge"
             )
             place.lose(f"`{name}` is not carried over", advice)
@@ -264,12 +265,5 @@ _CONVERTERS: Mapping[str, tuple[str, Callable[[_EvaluatorSpec], Settings | None]
 }
 """For each evaluator, the argument that a single value stands for, and the converter."""
 
-_ADVICE = {
-    "IsInstance": "an answer is a text here; use is_json with a schema",
-    "HasMatchingSpan": "use tool_trajectory or trace",
-    "ToolCorrectness": "use tool_trajectory",
-    "TrajectoryMatch": "use tool_trajectory",
-    "ArgumentCorrectness": "use tool_trajectory with args",
-    "MaxToolCalls": "use trace with max_tool_calls",
-    "MaxModelRequests": "use trace with max_model_steps",
-}
+EVALUATOR_NAMES = frozenset(_CONVERTERS) | frozenset(PYDANTIC_EVALS_LOST)
+"""The built-in evaluators of pydantic-evals."""

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from msgspec import Struct, field
 
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonValue, strings_of
 from agentv.types.usage import Usage
 
 IntervalMethod: TypeAlias = Literal[
@@ -274,6 +274,22 @@ class CorrectedRate(Struct, frozen=True):
     """The reason why the calibration does not allow a correction."""
 
 
+class NotInBaseline(Struct, frozen=True):
+    """The cases of a run that its baseline does not have, each counted once for each of its targets and prompts."""
+
+    total: int = 0
+    cases: int = 0
+    """Their number without targets and prompts."""
+    passed: int = 0
+    failed: int = 0
+    """The number of those that were judged and did not pass; the others have an error."""
+    has_prompts: bool = False
+    selectors: tuple[str, ...] = ()
+    """The options that leave out the targets and prompts that cannot be compared, such as `--target`."""
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    """Why gates for change cannot measure the run ("") or one of its eval files, by file."""
+
+
 class BaselineSummary(Struct, frozen=True):
     """A run compared with its baseline, over the cases that were judged in both."""
 
@@ -291,11 +307,13 @@ class BaselineSummary(Struct, frozen=True):
     """The difference of the mean scores for each evaluator, by name."""
     lost: int = 0
     """The number of the baseline's cases that this run does not have."""
+    added: NotInBaseline = NotInBaseline()
+    """The cases that the baseline does not have."""
 
 
 def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:
     """Return a baseline comparison as JSON, for reports and the run's own records."""
-    found = summary.interval
+    found, added = summary.interval, summary.added
     return {
         "baseline": summary.baseline,
         "cases": summary.cases,
@@ -308,6 +326,15 @@ def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:
         "regressed": summary.regressed,
         "evaluators": dict(summary.evaluators),
         "lost": summary.lost,
+        "added": {
+            "total": added.total,
+            "cases": added.cases,
+            "passed": added.passed,
+            "failed": added.failed,
+            "has_prompts": added.has_prompts,
+            "selectors": list(added.selectors),
+            "unmeasured": dict(added.unmeasured),
+        },
     }
 
 
@@ -328,6 +355,24 @@ def baseline_from_json(record: JsonValue) -> BaselineSummary | None:
         regressed=regressed,
         evaluators={name: number for name, value in named.items() if (number := _number(value)) is not None},
         lost=lost,
+        added=_added(record.get("added")),
+    )
+
+
+def _added(record: JsonValue) -> NotInBaseline:
+    """Return what a run has and its baseline has not; empty for a run of an older version."""
+    if not isinstance(record, Mapping):
+        return NotInBaseline()
+    total, cases, passed, failed = (_integer(record.get(key)) for key in ("total", "cases", "passed", "failed"))
+    unmeasured = record.get("unmeasured")
+    return NotInBaseline(
+        total=total,
+        cases=cases,
+        passed=passed,
+        failed=failed,
+        has_prompts=record.get("has_prompts") is True,
+        selectors=strings_of(record.get("selectors")),
+        unmeasured={key: str(why) for key, why in unmeasured.items()} if isinstance(unmeasured, Mapping) else {},
     )
 
 

@@ -232,6 +232,18 @@ def test_a_wrong_row_is_an_error_with_its_place(name: str, content: str, said: s
     assert len(found) == 1
 
 
+def test_an_empty_cell_is_named_as_such() -> None:
+    Path("q.csv").write_text("question,amount\na,1\nb,\n")
+    evaluator = "evaluators: [{name: n, type: numeric, value: '{{ amount }}'}]\n"
+    Path("suite.yaml").write_text(evaluator + "evalcases: {file: q.csv}\n")
+    with pytest.raises(EvalFileError) as caught:
+        load_suite("suite.yaml", specs=load_specs())
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.line) == ("q.csv", 3)
+    assert problem.message.startswith("must be a number or a list, but is an empty string")
+    assert problem.allowed is None
+
+
 def test_the_same_problem_of_many_rows_is_reported_once() -> None:
     rows = "".join(f"q{n}\n" for n in range(20))
     (problem,) = problems(CHECK + "evalcases: {file: q.csv}\n", {"q.csv": f"question\n{rows}"})

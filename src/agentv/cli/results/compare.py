@@ -35,6 +35,7 @@ from agentv.scoring.comparison.compare import (
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import GROUPINGS, RowFilter, grouping_named, pair_groups
 from agentv.scoring.comparison.sides import RowPosition, Side, evaluator_of
+from agentv.scoring.comparison.unmatched import why_unmatched
 from agentv.scoring.counting.groups import no_group_message
 from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
@@ -294,7 +295,8 @@ def _shown_verdict(verdict: RunVerdict, gates: tuple[ScopedGate, ...] | None) ->
 
 def _verdict(comparison: Comparison, gates: tuple[ScopedGate, ...] | None, max_errors: int) -> RunVerdict:
     pairs = ComparedPairs(comparison)
-    ending = Ending("finished", reason=_unmatched_text(comparison), noun="case")
+    reason = "" if comparison.score is not None else why_unmatched(comparison.before, comparison.after)
+    ending = Ending("finished", reason=one_line(reason), noun="case")
     if gates is None:
         return run_verdict(pairs, ending, gates=(), max_errors=pairs.all.rows)
     unfinished = _unfinished_text(comparison)
@@ -316,14 +318,6 @@ def _unfinished_text(comparison: Comparison) -> str | None:
         if side.edits
     ]
     return ", and ".join([*unfinished, *edited]) or None
-
-
-def _unmatched_text(comparison: Comparison) -> str:
-    if not comparison.is_paired:
-        return "one of the runs has no result with a score"
-    before, after = (", ".join(side.targets) or "none" for side in (comparison.before, comparison.after))
-    targets = f"targets {before} and {after}; --targets A B pairs two of them"
-    return f"no case has the same target and prompt in both runs ({targets})"
 
 
 def _grouping_of(words: tuple[str, ...]) -> str | None:

@@ -1,7 +1,7 @@
 """The comparison of a run with its baseline: loaded before the first call, compared as rows finish."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -9,7 +9,9 @@ from msgspec.structs import replace
 from agentv.scoring.comparison.compare import Comparison, compare_sides, summarize_baseline
 from agentv.scoring.comparison.confirmations import Confirmations, suspected_cases
 from agentv.scoring.comparison.gated import ComparedRun
+from agentv.scoring.comparison.not_in_baseline import not_in_baseline
 from agentv.scoring.comparison.sides import RowPosition, Side, scored_row
+from agentv.scoring.comparison.suites import renamed_suites, renamed_text
 from agentv.scoring.counting.summary import Summary
 from agentv.storage.run.scores import FoundScores, find_scores
 from agentv.types.errors import ConfigError
@@ -22,8 +24,14 @@ from agentv.types.summaries import BaselineSummary
 _SEED = 0
 
 
-def baseline_warnings(baseline: FoundScores) -> Iterator[str]:
-    """Yield a warning if the baseline is incomplete, since regressions may be missed, and one for each edit."""
+def baseline_warnings(baseline: FoundScores, suites: Iterable[str]) -> Iterator[str]:
+    """Yield a warning if the baseline is incomplete, since regressions may be missed, and one for each edit.
+
+    A further one names the suites of the run, `suites`, that have another path in the baseline.
+    """
+    renamed = renamed_text(renamed_suites(baseline.side.suites, suites))
+    if renamed:
+        yield f"eval files of the baseline {baseline.side.label}: {renamed}"
     if baseline.side.state != "finished":
         yield f"the baseline {baseline.side.label} did not finish: its missing results are not compared"
     if baseline.stored is not None:
@@ -71,4 +79,6 @@ class BaselineComparison:
         """Return the comparison of the rows so far, for gates, and as a summary."""
         rng = random.Random(_SEED)  # noqa: S311 - draws sign patterns, keeps no secret
         comparison = self.latest = compare_sides(self._baseline, self._run, rng=rng)
-        return ComparedRun(summary, comparison, confirmations), summarize_baseline(comparison)
+        added = not_in_baseline(comparison)
+        compared = ComparedRun(summary, comparison, confirmations, added)
+        return compared, replace(summarize_baseline(comparison), added=added)

@@ -15,7 +15,7 @@ from agentv.loading.project import STORE_VARIABLE, load_project
 from agentv.loading.suites.folders import SuiteFolders
 from agentv.loading.suites.suites import load_suite, relative_name
 from agentv.loading.targets.targets import ParsedTargets, read_targets
-from agentv.registry import Specs, names_model
+from agentv.registry import Specs, model_spelling, names_model
 from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
 from agentv.types.cases import CaseSource, EvalSuite, targets_of
@@ -73,7 +73,10 @@ class TargetsLoader(Struct):
         are_models = all(name is not None and names_model(name, self.specs.providers) for name in names)
         if path is None and self.needs_targets and not are_models:
             searched = targets_searched(folder, find_repository_root(folder), self.cwd)
-            raise TargetError(f"there is no targets file; {searched}. Write one, or name one with --targets-file")
+            spelled = (model_spelling(name, self.specs.providers) for name in names if name is not None)
+            near = next(filter(None, spelled), None)
+            hint = f". Did you mean {near!r}, which needs no file?" if near else ""
+            raise TargetError(f"there is no targets file; {searched}. Write one, or name one with --targets-file{hint}")
         return known
 
     def _load(self, folder: Path) -> tuple[Path | None, KnownTargets]:

@@ -254,6 +254,8 @@ class RunPlan(Struct, frozen=True):
     """Returns the state of the repository, if it is being read in the background."""
     file_gates: tuple[ScopedGate, ...] | None = None
     """The gates of the files for all cases together, also where `--gate` replaces them; None means the default gate."""
+    replaced_gates: str | None = None
+    """A clause that names the gates of the files that `--gate` replaces; None if it replaces none."""
     evaluator_files: tuple[str, ...] = ()
     """The files that evaluators read or run."""
     mixed: tuple[str, ...] = ()
@@ -407,6 +409,7 @@ class RunPlan(Struct, frozen=True):
             "seed": self.options.seed,
             **({} if self.gates is None else {"gates": gates_to_json(self.gates)}),
             "file_gates": None if self.file_gates is None else gates_to_json(self.file_gates),
+            **({} if self.replaced_gates is None else {"replaced_gates": self.replaced_gates}),
         }
 
 

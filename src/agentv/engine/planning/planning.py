@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _DEFAULT_GATES = ("pass_rate >= 100%",)
 """The gates of a suite without gates, in a run in which another suite has gates."""
+_MAX_FILES = 3
+"""The number of files whose replaced gates are named."""
 
 
 def scoped_gates(
@@ -98,6 +100,28 @@ def gates_of_files(
     ] or None
 
 
+def replaced_gates(plans: Sequence[SuitePlan], options: RunOptions, project_gates: Sequence[str]) -> str | None:
+    """Return which gates of files `--gate` replaces; None if it replaces none. `--gate none` turns all off, as it says.
+
+    A gate that is also given with `--gate` is not replaced.
+    """
+    if not options.gates:
+        return None
+    selected = [plan.suite for plan in plans if plan.selection.count != 0]
+    places = [(suite.path, suite.gates) for suite in selected if suite.gates]
+    if len(places) < len(selected):
+        places.append((".agentv.yaml", tuple(project_gates)))
+    given = {_without_spaces(gate) for gate in options.gates}
+    left_out = {path: [gate for gate in gates if _without_spaces(gate) not in given] for path, gates in places}
+    texts = [f"{path}: {', '.join(gates)}" for path, gates in left_out.items() if gates]
+    more = f"; and of {len(texts) - _MAX_FILES:,} more files" if len(texts) > _MAX_FILES else ""
+    return f"--gate replaces the gates of {'; of '.join(texts[:_MAX_FILES])}{more}" if texts else None
+
+
+def _without_spaces(gate: str) -> str:
+    return "".join(gate.split())
+
+
 def check_gates(
     gates: Sequence[ScopedGate], checks: Sequence[SuiteCheck], options: RunOptions, findings: Findings
 ) -> None:
@@ -118,6 +142,23 @@ def with_scope(gates: Sequence[ScopedGate], plans: Sequence[SuitePlan], options:
     """Return the gates, those that do not apply to the run with the reason why they are not evaluated."""
     return tuple(
         replace(gate, not_evaluated=gate.not_evaluated or _why_not_evaluated(gate, plans, options)) for gate in gates
+    )
+
+
+def _without_new_files(gates: tuple[ScopedGate, ...] | None, known: Collection[str]) -> tuple[ScopedGate, ...] | None:
+    """Return the gates, those for change of files that the baseline does not have with the reason.
+
+    `known` has the files of the baseline. If it has none of those with gates, for example because all were renamed,
+    the gates are evaluated, and undecided.
+    """
+    if gates is None or not any(each.suite in known for each in gates):
+        return gates
+    why = "the baseline does not have this file; save one with: agentv baseline save"
+    return tuple(
+        replace(each, not_evaluated=each.not_evaluated or why)
+        if each.gate.name in BASELINE_METRICS and each.suite is not None and each.suite not in known
+        else each
+        for each in gates
     )
 
 
@@ -187,6 +228,7 @@ def make_plan(
         file_gates = with_scope(with_left_out_of_all_shards(file_gates, checks), suites, options)
     if findings.problems:
         raise ConfigError("\n".join(findings.problems))
+    replaced = replaced_gates(suites, options, project_gates)
     prices: dict[str, JsonObject] = {}
     for item in inputs:
         prices.update(item.suite.prices)
@@ -194,6 +236,8 @@ def make_plan(
     judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in target_ids}
     like = suites_and_options([plan.suite.path for plan in suites], options.to_json())
     options, found, warnings = _load_baseline(options, home, like)
+    if found is not None:
+        gates, file_gates = (_without_new_files(each, found.side.suites) for each in (gates, file_gates))
     run_plan = RunPlan(
         suites=tuple(suites),
         specs=specs,
@@ -207,11 +251,13 @@ def make_plan(
             *(problem.render() for item in inputs for problem in item.suite.warnings),
             *dict.fromkeys(line for item in inputs for line in item.known.warnings()),
             *_unused_fallback_warnings(suites),
+            *([] if replaced is None else [replaced]),
             *warnings,
         ),
         baseline=None if found is None else found.side,
         baseline_folder=None if found is None or found.stored is None else str(found.stored.folder),
         file_gates=file_gates,
+        replaced_gates=replaced,
         evaluator_files=tuple(sorted({file for check in checks for file in check.files})),
     )
     run_plan = _with_suite_budget(run_plan)
@@ -252,7 +298,7 @@ def _load_baseline(
 
     found = find_scores(Path(home), options.baseline, like=like)
     # `latest` may name another run later.
-    return replace(options, baseline=found.reference), found, tuple(baseline_warnings(found))
+    return replace(options, baseline=found.reference), found, tuple(baseline_warnings(found, like.suites))
 
 
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:

@@ -204,7 +204,8 @@ def why_nothing_selected(suites: Sequence[EvalSuite], options: RunOptions) -> st
     loaded = f"({len(cases):,} loaded)"
     tags = {tag for case, suite in cases for tag in tags_of(case, suite)}
     if not tags.intersection(options.tags) and options.tags:
-        return f"no case has the tag {_alternatives(options.tags, tags)} {loaded}"
+        none = "" if tags else "; no case has any tag: tags are the key or the column `tags`, not `tag`"
+        return f"no case has the tag {_alternatives(options.tags, tags)}{none} {loaded}"
     ids = {case.id for case, _ in cases}
     if options.case_globs and not any(matches_glob(case_id, glob) for case_id in ids for glob in options.case_globs):
         return f"no case matches --case {_alternatives(options.case_globs, ids)} {loaded}"

@@ -11,7 +11,7 @@ from agentv.loading.models.reader import raise_errors
 from agentv.loading.targets.choice import choose_target
 from agentv.loading.targets.openai_services import service_advice
 from agentv.loading.targets.targets import ParsedTargets, resolve_target, secrets_of
-from agentv.registry import NamedModel, ProviderSpec, Registry, Specs, names_model
+from agentv.registry import NamedModel, ProviderSpec, Registry, Specs, model_spelling, names_model
 from agentv.scoring.keys.identity import digest
 from agentv.types.errors import TargetError, nearest
 from agentv.types.json_value import JsonObject, JsonValue, camel_case
@@ -177,7 +177,9 @@ class KnownTargets(Struct, frozen=True):
 
     def choose(self, name: str | None) -> ResolvedTarget:
         """Return the named target, or the default target for None, ready for use. Raises TargetError, EvalFileError."""
-        if name is not None and name not in self.configs and names_model(name, self.specs.providers):
+        providers = self.specs.providers
+        is_model = name is not None and (names_model(name, providers) or model_spelling(name, providers) is not None)
+        if name is not None and is_model and name not in self.configs:
             return self.get(name)
         return self.get(choose_target(tuple(self.configs.values()), name).name)
 
@@ -209,7 +211,7 @@ class KnownTargets(Struct, frozen=True):
         described = described_target(name, self.specs, self.env)
         if described is not None:
             return described
-        near = nearest(name, self.configs)
+        near = model_spelling(name, self.specs.providers) or nearest(name, self.configs)
         hint = f" Did you mean {near!r}?" if near else ""
         if not self.configs or ":" in name:
             hint = f"{hint} A model may also be written as {model_hint(self.specs.providers)}"

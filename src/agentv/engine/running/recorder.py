@@ -432,6 +432,7 @@ class RunRecorder(Struct):
             is_judge_stop=self.stop.is_judge_stop,
             incomplete=self.lost_files or self.changed_files or why_mixed(self.plan.mixed),
             is_merged=self.is_merged,
+            replaced_gates=self.plan.replaced_gates,
         )
 
     def _with_cases(self, report: RunReport) -> RunReport:

@@ -15,6 +15,7 @@ from agentv.scoring.comparison.compare import (
     compare_unpaired,
 )
 from agentv.scoring.comparison.sides import Side, scored_row
+from agentv.scoring.comparison.unmatched import why_unmatched
 from agentv.storage.run.scores import find_scores
 from agentv.types.errors import ConfigError
 from agentv.types.records.result import CaseResult
@@ -42,7 +43,7 @@ def compare_given(
         comparison = compare_sides(*sides, rng=rng, threshold=threshold)
     if comparison.score is None:
         described = " and ".join(f"{each.label} ({_cases_text(each)})" for each in sides)
-        raise ConfigError(f"no case has a score in both {described}; cases are paired by suite, id, target and prompt")
+        raise ConfigError(f"no case has a score in both {described}: {why_unmatched(*sides)}")
     return comparison
 
 

@@ -66,7 +66,15 @@ def with_stored_gates(plan: RunPlan, stored: JsonObject) -> RunPlan:
         added = (each for each in plan.gates or () if each.suite is not None and each.suite not in known)
         gates = (*kept, *added)
     warnings = () if plan.options.gates is not None else tuple(_gate_notes(stored, plan))
-    return replace(plan, gates=gates, warnings=(*plan.warnings, *warnings))
+    return replace(
+        plan, gates=gates, replaced_gates=stored_replaced_gates(stored), warnings=(*plan.warnings, *warnings)
+    )
+
+
+def stored_replaced_gates(stored: JsonObject) -> str | None:
+    """Return the clause of a stored plan that names the gates of files that `--gate` replaced."""
+    replaced = stored.get("replaced_gates")
+    return replaced if isinstance(replaced, str) else None
 
 
 def _gate_notes(stored: JsonObject, plan: RunPlan) -> Iterator[str]:

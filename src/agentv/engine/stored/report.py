@@ -12,14 +12,14 @@ from agentv.engine.running.recorded_report import RecordedReport, load_recorded_
 from agentv.engine.stored.confirmations import stored_confirmations
 from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.imported import imported_log
-from agentv.engine.stored.judged_by import stored_gates
+from agentv.engine.stored.judged_by import stored_gates, stored_replaced_gates
 from agentv.engine.stored.stored_plan import stored_options
 from agentv.scoring.comparison.confirmations import Confirmations
-from agentv.scoring.comparison.gated import ComparedRun, RecordedRegressions
+from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.gates.failing_cases import FailingCases, ListedCases, WorstRows
-from agentv.scoring.gates.gates import CONFIRMED, NOT_WORSE, parse_gate
+from agentv.scoring.gates.gates import BASELINE_METRICS, CONFIRMED, parse_gate
 from agentv.scoring.gates.run_verdict import (
     INCOMPLETE,
     SIGNALLED,
@@ -39,6 +39,7 @@ from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import objects_of, strings_of
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState, RunReport, RunState, RunVerdict
+from agentv.types.summaries import NotInBaseline
 
 _NOT_RECORDED = "an older agentv did not record why"
 
@@ -89,6 +90,8 @@ class VerdictBasis(Struct, frozen=True):
     mixed: tuple[str, ...] = ()
     """The differences between the shards that the run was merged from."""
     is_merged: bool = False
+    replaced_gates: str | None = None
+    """The gates of files that `--gate` replaced."""
 
     def count(self, rows: Iterable[CaseResult], *, has_trials: bool) -> StoredCounts:
         """Return the counts of rows."""
@@ -133,6 +136,7 @@ class VerdictBasis(Struct, frozen=True):
             noun="line" if self.has_given_answers else "result",
             incomplete=why_mixed(self.mixed),
             is_merged=self.is_merged,
+            replaced_gates=self.replaced_gates,
         )
         recorded = self.recorded
         if recorded is None or recorded.ended is None:
@@ -174,26 +178,25 @@ class VerdictBasis(Struct, frozen=True):
         return VerdictDifference(found, recorded, numbers, _only_lacks_rows(counts.by_state, recorded_counts))
 
     def _with_recorded_changes(self) -> Sequence[ScopedGate] | None:
-        """Return the gates, `not worse` with its recorded result, because the baseline is not part of the run."""
+        """Return the gates, those on the baseline with their recorded results, as it is not part of the run.
+
+        The re-runs of suspected regressions are part of it, and are counted again.
+        """
         if self.gates is None or self.recorded is None:
             return self.gates
         results = self.recorded.verdict.gates
         return [
-            replace(gate, recorded=results[index]) if gate.gate.name == NOT_WORSE and index < len(results) else gate
+            replace(gate, recorded=results[index])
+            if gate.gate.name in BASELINE_METRICS - {CONFIRMED} and index < len(results)
+            else gate
             for index, gate in enumerate(self.gates)
         ]
 
     def _with_recorded_regressions(self, summary: Summary) -> VerdictCounts:
-        """Return the counts for a verdict. Regressions are as recorded, because the baseline is not part of the run.
-
-        So are the suspected ones, but their re-runs are counted again.
-        """
-        recorded = () if self.recorded is None else self.recorded.verdict.gates
-        pairs = zip(self.gates or (), recorded, strict=False)
-        regressions = {scoped.suite: result.value for scoped, result in pairs if scoped.gate.name == "regressions"}
-        if not regressions and self.confirmations is None:
-            return summary
-        return ComparedRun(summary, RecordedRegressions(regressions), self.confirmations)
+        """Return the counts for a verdict, with what the run recorded when it was compared with its baseline."""
+        baseline = None if self.recorded is None else self.recorded.baseline
+        added = NotInBaseline() if baseline is None else baseline.added
+        return ComparedRun(summary, None, self.confirmations, added)
 
 
 class VerdictDifference(Struct, frozen=True):
@@ -340,6 +343,7 @@ def _load_basis(run: StoredRun) -> VerdictBasis:
         has_given_answers=run.has_given_answers,
         mixed=strings_of(run.run.plan.get("mixed")),
         is_merged=bool(run.run.parents),
+        replaced_gates=stored_replaced_gates(run.run.plan),
     )
 
 

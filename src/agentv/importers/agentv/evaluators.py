@@ -11,6 +11,7 @@ from agentv.importers.agentv.rewriting import Entries, NewObject, Report, Rewrit
 from agentv.loading.files.places import is_file_path
 from agentv.loading.models.file_model import names_of
 from agentv.loading.models.reader import open_yaml
+from agentv.loading.suites.other_evaluators import other_tools_advice
 from agentv.scoring.keys.identity import slug
 from agentv.templating.variables import JUDGE_VARIABLES, canonical_name, variable_names
 from agentv.types.cases import EvaluatorConfig
@@ -196,7 +197,7 @@ class EvaluatorTranslator(Struct):
             message = (
                 f"unknown evaluator type {written!r}; files in .agentv/assertions and .agentv/graders are not read"
             )
-            advice = "give it as code-grader: {type: code-grader, command: [...]}"
+            advice = other_tools_advice(written) or "give it as code-grader: {type: code-grader, command: [...]}"
             near = nearest(written.replace("-", "_"), _OUR_TYPES)
             near = near and near.replace("_", "-")
             self.report.refuse(given["type"], message, advice=advice, suggestion=near)

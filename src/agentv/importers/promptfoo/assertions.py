@@ -15,6 +15,7 @@ from agentv.importers.promptfoo.javascript import JAVASCRIPT_SUFFIXES, entry_of_
 from agentv.importers.promptfoo.prompts import is_code, load_value, parsed
 from agentv.importers.promptfoo.templates import code_with_variables, our_text, our_value, variables_of
 from agentv.loading.files.text import is_file
+from agentv.loading.suites.other_evaluators import PROMPTFOO_LOST
 from agentv.types.json_value import JsonObject, JsonValue
 
 ASSERTION_KEYS = {
@@ -163,7 +164,7 @@ def convert_assertion(assertion: Assertion) -> Settings | None:
     base = written.removeprefix("not-")
     convert = _CONVERTERS.get(base)
     if convert is None:
-        reason = _ADVICE.get(base, "is not known; check its spelling")
+        reason = PROMPTFOO_LOST.get(base, "is not known; check its spelling")
         assertion.lose(f"is not carried over: {reason}")
         return None
     losses = assertion.source.losses
@@ -735,43 +736,5 @@ _CONVERTERS: Mapping[str, Callable[[Assertion], Settings | None]] = {
 }
 """The converter of each type of assertion that has a counterpart."""
 
-_USE_PARSER = "use a code_judge with a parser"
-_USE_COMPARE = "use `agentv compare`, or the evaluator `pairwise`"
-_ADVICE: Mapping[str, str] = {
-    "agent-rubric": "use an llm_judge whose `target` is a coding agent",
-    "classifier": "use a code_judge that calls the classifier",
-    "contains-html": _USE_PARSER,
-    "contains-sql": _USE_PARSER,
-    "contains-xml": _USE_PARSER,
-    "conversation-relevance": "use an llm_judge with `per_turn` and `window`",
-    "finish-reason": "the finish reason is stored, but not scored",
-    "gleu": "use lexical_similarity with bleu",
-    "guardrails": "a refused request is an error of the target here",
-    "human": "use the evaluator human, or `agentv label`",
-    "is-html": _USE_PARSER,
-    "is-sql": _USE_PARSER,
-    "is-valid-function-call": "use tool_usage with a schema",
-    "is-valid-openai-function-call": "use tool_usage with a schema",
-    "is-valid-openai-tools-call": "use tool_usage with a schema",
-    "is-xml": _USE_PARSER,
-    "max-score": _USE_COMPARE,
-    "meteor": "use lexical_similarity with chrf",
-    "moderation": "use toxicity, or a code_judge that calls the service",
-    "perplexity": "log probabilities are not recorded",
-    "perplexity-score": "log probabilities are not recorded",
-    "pi": "use an llm_judge",
-    "ruby": "use a code_judge: `script` runs any program",
-    "search-rubric": "use an llm_judge whose `target` can search",
-    "select-best": _USE_COMPARE,
-    "similar:dot": "use semantic_similarity, which compares by cosine",
-    "similar:euclidean": "use semantic_similarity, which compares by cosine",
-    "skill-used": "use tool_trajectory on the calls that load a skill",
-    "trace-error-spans": "use trace with max_errors",
-    "trace-span-count": "use trace with max_tool_calls or max_model_steps",
-    "trace-span-duration": "use trace with max_duration_ms",
-    "webhook": "use a code_judge that calls the service",
-}
-"""The advice, or the reason, for each type of assertion without a counterpart."""
-
-ASSERTION_TYPES = frozenset(_CONVERTERS) | frozenset(_ADVICE) | {"assert-set"}
+ASSERTION_TYPES = frozenset(_CONVERTERS) | frozenset(PROMPTFOO_LOST) | {"assert-set"}
 """All types of assertions that promptfoo 0.121 knows, without `not-`."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from agentv.loading.check.equal_prompts import EqualPrompts
+from agentv.loading.check.slow_judges import slow_judge_note
 from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath, Key
 from agentv.loading.files.dotenv import load_env
@@ -38,7 +39,8 @@ from agentv.loading.suites.suites import ParsedSuite, merged_problems, read_suit
 from agentv.loading.targets.choice import DEFAULT_TARGET, choose_target
 from agentv.loading.targets.openai_services import service_advice
 from agentv.loading.targets.targets import ParsedTargets, check_target, open_targets, read_targets
-from agentv.registry import Specs, names_model
+from agentv.loading.translation.importers import importers_of
+from agentv.registry import Specs, model_spelling, names_model
 from agentv.scoring.gates.gates import parse_gate
 from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.scoring.results.turns import turn_names
@@ -144,15 +146,16 @@ class Surroundings(Struct, frozen=True):
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def _rows_problem(path: Path) -> Problem:
-    """Return the problem of a file of rows, which is no eval file."""
+def _rows_problem(path: Path, specs: Specs) -> Problem:
+    """Return the problem of a file of rows, which is no eval file, or that of a file of another program."""
     allowed = f"run it with `agentv run {path.name} --evaluator TYPE=VALUE`, or name it in an eval file"
-    return Problem(shown(path), "a file of rows has no evaluators to check", allowed=allowed)
+    rows = Problem(shown(path), "a file of rows has no evaluators to check", allowed=allowed)
+    return importers_of(specs).find_other_program(path) or rows
 
 
 def _check_file(path: Path, surroundings: Surroundings, notes: list[str]) -> Iterator[Problem]:
     if is_rows_file(path) and path.suffix not in LINE_SUFFIXES:
-        yield _rows_problem(path)
+        yield _rows_problem(path, surroundings.specs)
         return
     kind = kind_of_file(path) if path.suffix in (*YAML_SUFFIXES, ".json") else "eval"
     if kind == "config":
@@ -273,7 +276,7 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem], equal_prompts: E
     """
     first: tuple[EvalCase, str] | None = None
     others = 0
-    unchecked = _UncheckedCases()
+    unchecked, judged = _UncheckedCases(), list[EvalCase]()
     fills_own_cases = suite.fills_placeholders and not suite.path.endswith(".jsonl")
     try:
         for case in suite.cases:
@@ -283,6 +286,8 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem], equal_prompts: E
                 continue
             unchecked.add(case)
             equal_prompts.add(case)
+            if suite.cases.count is not None:
+                judged.append(case)
             if case.skip is None and not is_filled and (name := _first_variable(case)):
                 others += first is not None
                 first = first or (case, name)
@@ -299,6 +304,8 @@ def _check_cases(suite: EvalSuite, row_problems: list[Problem], equal_prompts: E
         message = f"{{{{ {name} }}}} is text here{more}: {reason}"
         yield _warning_at(case, message)
     yield from unchecked.warnings()
+    if (slow := slow_judge_note(suite, judged)) is not None:
+        yield _warning_at(*slow)
 
 
 class _CountedCases(Struct):
@@ -405,7 +412,8 @@ class KnownNames(Struct, frozen=True):
         if name not in self.names and not names_model(name, self.specs.providers):
             allowed = f"known: {', '.join(self.names) or 'none'}"
             message = f"there is no target {name!r} in {self.file}"
-            reader.error(at, message, allowed=allowed, suggestion=nearest(name, self.names))
+            near = model_spelling(name, self.specs.providers) or nearest(name, self.names)
+            reader.error(at, message, allowed=allowed, suggestion=near)
 
 
 _JUDGE_KEYS = frozenset({"judge", "judges", "judge_target", "llm", "llm_config", "target"})

@@ -56,7 +56,7 @@ def kind_of(value: JsonValue) -> str:
     if isinstance(value, int | float):
         return "a number"
     if isinstance(value, str):
-        return "a string"
+        return "a string" if value else "an empty string"
     if isinstance(value, Mapping):
         return "an object"
     return "a list" if isinstance(value, list | tuple) else f"a {type(value).__name__}"  # a Python object among JSON
@@ -101,7 +101,8 @@ def _advice(kinds: Iterable[str], raw: JsonValue) -> str | None:
         return f"write {_BOOLEAN_WORDS[raw.lower()]}"
     if {"a number", "a whole number"} & set(kinds) and _NUMBER.fullmatch(raw):
         return "remove the quotes"
-    return 'write it as a list: ["…"]' if "a list" in kinds and "an object" not in kinds else None
+    is_list_of_texts = "a list" in kinds and not {"an object", "a number", "a whole number"} & set(kinds)
+    return 'write it as a list: ["…"]' if is_list_of_texts else None
 
 
 def problem_text(error: ErrorDetails, raw: JsonValue) -> ProblemText:

@@ -29,6 +29,7 @@ from agentv.loading.models.settings import (
     wrong_settings,
 )
 from agentv.loading.suites.criteria import NamedCriteria
+from agentv.loading.suites.other_evaluators import other_tools_advice
 from agentv.loading.suites.variables import texts_in
 from agentv.registry import EvaluatorSpec, Registry
 from agentv.scoring.keys.identity import slug
@@ -383,6 +384,8 @@ def _report_unknown_type(reader: Reader, at: JsonPath, name: str, scope: Evaluat
         message += ", unless a plug-in of .agentv.yaml provides it"
         allowed = "`agentv plugins --import` lists the known types"
         near = nearest(name, scope.registry.canonical_names())
+    if name not in scope.profiles and (advice := other_tools_advice(name)) is not None:
+        allowed, near = advice, None
     reader.error(at, message, allowed=allowed, suggestion=near, severity=scope.unknown_type)
 
 

@@ -25,6 +25,7 @@ from agentv.reports.document.blocks import (
     Document,
     Facts,
     Lines,
+    Phrase,
     Quote,
     Section,
     Sentence,
@@ -34,6 +35,7 @@ from agentv.reports.document.blocks import (
 from agentv.reports.text.amounts import count_text, difference_text, p_value_text, score_text
 from agentv.scoring.comparison.compare import Comparison, finding_text
 from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.suites import renamed_suites, renamed_text
 
 MAX_LISTED = 10
 """The default maximum of listed cases, separately for those that fell and rose."""
@@ -61,13 +63,15 @@ def comparison_document(compared: Compared, max_listed: int = MAX_LISTED) -> Doc
 
 
 def _sides(comparison: Comparison) -> Facts:
-    return Facts(
-        (
-            ("before", Quote(side_title(comparison.before))),
-            ("after", Quote(side_title(comparison.after))),
-            ("paired" if comparison.is_paired else "cases", pairing_text(comparison)),
-        )
-    )
+    renamed = renamed_text(renamed_suites(comparison.before.suites, comparison.after.suites))
+    facts: list[tuple[str, Phrase]] = [
+        ("before", Quote(side_title(comparison.before))),
+        ("after", Quote(side_title(comparison.after))),
+        ("paired" if comparison.is_paired else "cases", pairing_text(comparison)),
+    ]
+    if comparison.is_paired and renamed:
+        facts.append(("files", Quote(renamed)))
+    return Facts(tuple(facts))
 
 
 def _comparison_blocks(explained: ExplainedComparison, max_listed: int) -> Iterator[Block]:

@@ -35,8 +35,6 @@ _TONES: Mapping[GateState, Tone] = {
 _MAX_COMMAND_CHARS = 500
 _MAX_ANSWER_LINES = 3
 _MAX_REASON_LINES = 4
-NOT_IN_FILE = "its answer is not in the file"
-"""The answer of a case in a baseline that is a file of scores, or a run that was deleted since."""
 
 
 def gate_outcomes(report: RunReport) -> Iterator[Verdict]:
@@ -67,10 +65,12 @@ def case_lists(report: RunReport) -> Iterator[CaseList]:
     """
     gates = [gate for gate in report.verdict.gates_with_cases if not gate.is_whole_run]
     named: dict[object, CaseOutcome] = {}
+    missing = _missing_answers(report)
     for gate in gates:
         cases = tuple(each for each in gate.cases if each.name not in named)
         above = len(gate.cases) - len(cases)
-        heading = (*gate_heading(gate), f", {above:,} of them listed above" if above else "")
+        heading = (*gate_heading(gate), f", {above:,} of them listed above" if above else "", *missing)
+        missing = ()
         named.update((each.name, each) for each in cases)
         yield CaseList(heading, cases, gate.cases_total - len(gate.cases), _command_of(gate, report))
     others = tuple(each for each in report.cases if each.name not in named)
@@ -81,6 +81,14 @@ def case_lists(report: RunReport) -> Iterator[CaseList]:
     if others or rest:
         total = _count(report.cases_total, report.cases_distinct, report.cases)
         yield CaseList(f"did not pass: {total}", others, rest, f"agentv show {report.run_id} --failed")
+
+
+def _missing_answers(report: RunReport) -> tuple[str | Quote, ...]:
+    """Return that the baseline has no answers, as a file of scores and a run that was deleted since; else nothing."""
+    before = [each.before for gate in report.verdict.gates_with_cases for each in gate.cases if each.before is not None]
+    if report.baseline is None or not before or any(each.answer is not None for each in before):
+        return ()
+    return (" (", Quote(report.baseline.baseline), " has no answers)")
 
 
 def gate_heading(gate: GateResult) -> tuple[str | Quote, ...]:
@@ -151,9 +159,8 @@ def case_texts(case: CaseOutcome) -> Iterator[Excerpt]:
     row = case.result
     if case.question:
         yield Excerpt("question", case.question)
-    if case.before is not None:
-        before = NOT_IN_FILE if case.before.answer is None else case.before.answer or "(empty)"
-        yield Excerpt("before", before, _MAX_ANSWER_LINES)
+    if case.before is not None and case.before.answer is not None:
+        yield Excerpt("before", case.before.answer or "(empty)", _MAX_ANSWER_LINES)
     if row.error is None or row.candidate_answer:
         yield Excerpt("answer", row.candidate_answer or "(empty)", _MAX_ANSWER_LINES)
         if case.expected:

@@ -46,7 +46,7 @@ def baseline_lines(summary: BaselineSummary, width: int | None, signs: Signs) ->
     head = f"baseline  {one_line(summary.baseline)}"
     head = head if width is None else clip(head, width, mark=signs.ellipsis)
     if summary.difference is None:
-        return [head, "          no case was scored in both"]
+        return [head, f"          {one_line(summary.finding)}"]
     interval = summary.interval
     bounds = "" if interval is None else f" ({difference_text(interval.low)} to {difference_text(interval.high)})"
     return [

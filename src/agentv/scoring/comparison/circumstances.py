@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.scoring.comparison.sides import Side, evaluator_of
+from agentv.scoring.comparison.suites import renamed_suites
 from agentv.scoring.keys.identity import canonical_json
 from agentv.types.json_value import JsonObject, JsonValue
 
@@ -32,7 +33,11 @@ def _plan_differences(before: JsonObject, after: JsonObject) -> Iterator[Circums
     if not before or not after:
         return
     old, new = _entry(before, "plan"), _entry(after, "plan")
-    yield from _named("suite", _suites(old), _suites(new))
+    suites_before, suites_after = _suites(old), _suites(new)
+    renamed = renamed_suites(suites_before, suites_after)
+    yield from _named(
+        "suite", {renamed.get(path, path): digest for path, digest in suites_before.items()}, suites_after
+    )
     yield from _targets(_by_name(old), _by_name(new))
     yield from _named("script", _scripts(old), _scripts(new))
     yield from _named("option", _options(old), _options(new))

@@ -18,6 +18,7 @@ from agentv.scoring.comparison.sides import (
     Side,
     evaluator_of,
 )
+from agentv.scoring.comparison.unmatched import why_unmatched
 from agentv.scoring.gates.gates import ScoreChange
 from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import SIGNIFICANCE
@@ -30,6 +31,8 @@ _MAX_SHOWN = 10
 _SEED = 0
 _MAX_TARGETS = 5
 """Up to this many targets are named in what was found; those that are worse are always named."""
+
+NOTHING_COMPARED = "nothing was compared"
 
 Finding: TypeAlias = Literal["better", "worse", "no significant difference"]
 
@@ -302,16 +305,18 @@ def finding_text(comparison: Comparison) -> str:
     """Return what happened and what it shows: "16 cases fell, none rose: worse".
 
     Without a significant difference, the number of cases that would be needed follows. The finding of independent
-    samples has no such counts, and ends with "unpaired".
+    samples has no such counts, and ends with "unpaired". Runs without a comparable case have no finding.
     """
+    if comparison.score is None:
+        return NOTHING_COMPARED
     return _score_text(comparison.score) if comparison.is_paired else f"{_found(comparison.score)}, unpaired"
 
 
-def _score_text(score: MeasureDifference | None) -> str:
-    return _found(score) if score is None else f"{changes_text(score.lower, score.higher)}: {_found(score)}"
+def _score_text(score: MeasureDifference) -> str:
+    return f"{changes_text(score.lower, score.higher)}: {_found(score)}"
 
 
-def _found(score: MeasureDifference | None) -> str:
+def _found(score: MeasureDifference) -> str:
     finding = _finding(score)
     return f"{finding} (n needed: {_needed(score)})" if finding == "no significant difference" else finding
 
@@ -324,9 +329,7 @@ def changes_text(fell: int, rose: int, noun: str = "case") -> str:
     return f"{more:,} {noun if more == 1 else f'{noun}s'} {first}, {f'{fewer:,}' if fewer else 'none'} {second}"
 
 
-def _needed(score: MeasureDifference | None) -> str:
-    if score is None:
-        return "unknown, no case can be compared"
+def _needed(score: MeasureDifference) -> str:
     if score.independent is not None and score.detectable is None:
         return "unknown, too few cases"
     if not score.difference:
@@ -341,13 +344,16 @@ def _needed(score: MeasureDifference | None) -> str:
 def summarize_baseline(comparison: Comparison) -> BaselineSummary:
     """Return a comparison with the baseline (its earlier side) in the form that a run's report shows."""
     score, alignment = comparison.score, comparison.alignment
+    before, after = comparison.before, comparison.after
     lost = {name[:2] for name in alignment.only_before}
     if lost:
         lost.difference_update(pair.before[:2] for pair in alignment.pairs)
     return BaselineSummary(
         baseline=comparison.before.label,
         cases=0 if score is None else score.cases,
-        finding=finding_text(comparison),
+        finding=finding_text(comparison)
+        if score is not None
+        else f"{NOTHING_COMPARED}: {why_unmatched(before, after)}",
         difference=None if score is None else score.difference,
         interval=None if score is None else score.interval,
         improved=comparison.changed_count("improved"),

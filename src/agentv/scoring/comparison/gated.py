@@ -1,6 +1,6 @@
 """The measurements that gates can check on a run that is compared with an earlier one."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Protocol
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.gates.gates import Measurements, ScoreChange
 from agentv.scoring.gates.run_verdict import VerdictCounts
 from agentv.scoring.statistics.intervals import mean_interval, rate_interval
-from agentv.types.summaries import LEVEL, Interval
+from agentv.types.summaries import LEVEL, Interval, NotInBaseline
 
 _HALF = 0.5
 
@@ -29,39 +29,31 @@ class Regressions(Protocol):
         """Return what was found on the mean score, of one suite if it is named; None if no case is in both runs."""
 
 
-class RecordedRegressions(Struct, frozen=True):
-    """The numbers of regressed cases by suite (None: all suites), as recorded when the run was compared."""
-
-    recorded: Mapping[str | None, float | None]
-
-    def regressions(self, suite: str | None = None) -> float | None:
-        """Return the recorded number."""
-        return self.recorded.get(suite)
-
-    def score_change(self, suite: str | None = None) -> ScoreChange | None:  # noqa: ARG002 - part of the protocol
-        """Return None: the result of the gate is recorded as a whole."""
-        return None
-
-
 class MeasurementsWithBaseline(Struct, frozen=True):
     """The measurements of a run, plus the metrics about its baseline."""
 
     measured: Measurements
-    comparison: Regressions
+    comparison: Regressions | None
+    """None for a stored run, whose gates on it are recorded."""
     confirmations: Confirmations | None = None
     """None if no gate asks for confirmed regressions."""
+    not_in_baseline: NotInBaseline = NotInBaseline()
     suite: str | None = None
     """The only suite that is measured, None for the whole run."""
 
     def score_change(self) -> ScoreChange | None:
         """Return what the comparison with the baseline found on the mean score."""
-        return self.comparison.score_change(self.suite)
+        return None if self.comparison is None else self.comparison.score_change(self.suite)
+
+    def why_not_compared(self) -> str | None:
+        """Return why gates for change cannot measure the run, or the suite; None if they can."""
+        return self.not_in_baseline.unmeasured.get(self.suite or "")
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
         match name:
             case "regressions":
-                return self.comparison.regressions(self.suite)
+                return None if self.comparison is None else self.comparison.regressions(self.suite)
             case "confirmed_regressions":
                 confirmed = None if self.confirmations is None else self.confirmations.confirmed(self.suite)
                 return None if confirmed is None else float(len(confirmed))
@@ -93,8 +85,9 @@ class ComparedRun(Struct, frozen=True):
     """A run's counts, plus the metrics about its baseline."""
 
     counted: VerdictCounts
-    comparison: Regressions
+    comparison: Regressions | None
     confirmations: Confirmations | None = None
+    not_in_baseline: NotInBaseline = NotInBaseline()
 
     @property
     def all(self) -> Tally:
@@ -128,15 +121,20 @@ class ComparedRun(Struct, frozen=True):
 
     def of_suite(self, suite: str) -> Measurements:
         """Return the measurements over one suite's rows, plus its regressions."""
-        return MeasurementsWithBaseline(self.counted.of_suite(suite), self.comparison, self.confirmations, suite)
+        counted = self.counted.of_suite(suite)
+        return MeasurementsWithBaseline(counted, self.comparison, self.confirmations, self.not_in_baseline, suite)
 
     @property
     def _measured(self) -> MeasurementsWithBaseline:
-        return MeasurementsWithBaseline(self.counted, self.comparison, self.confirmations)
+        return MeasurementsWithBaseline(self.counted, self.comparison, self.confirmations, self.not_in_baseline)
 
     def score_change(self) -> ScoreChange | None:
         """Return what the comparison with the baseline found on the mean score."""
         return self._measured.score_change()
+
+    def why_not_compared(self) -> str | None:
+        """Return why gates for change cannot measure the run; None if they can."""
+        return self._measured.why_not_compared()
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric."""
@@ -168,6 +166,8 @@ class ComparedPairs:
     unverified = reruns = rescored = clamped = 0
     judge_failures = (0, 0)
     """All are always 0: the reports of the two runs give these numbers."""
+    not_in_baseline = NotInBaseline()
+    """Always empty: the report of the comparison lists the cases of only one run."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
@@ -200,6 +200,9 @@ class ComparedPairs:
     def score_change(self) -> ScoreChange | None:
         """Return what the comparison found on the mean score."""
         return self._comparison.score_change()
+
+    def why_not_compared(self) -> None:
+        """Return None: the report lists the cases of only one run, and the two runs were chosen."""
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of one of COMPARE_METRICS, None when there is nothing to measure."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.scoring.comparison.pairs import counterpart_suites
 from agentv.scoring.comparison.sides import ScoredRow, Side, judged_measures
 from agentv.scoring.counting.groups import METADATA, parts_of
 from agentv.scoring.counting.row_kinds import RowKind
@@ -117,6 +118,9 @@ class PairedGroups(NamedTuple):
 def pair_groups(before: GroupedSide, after: GroupedSide) -> PairedGroups:
     """Pair the groups of two sides. A single target or prompt on each side is paired whatever its name is."""
     old, new = _by_pairing_key(before, after, before.groups), _by_pairing_key(before, after, after.groups)
+    if before.by == "suite":
+        suites = counterpart_suites(before.whole, after.whole)
+        old = {key._replace(name=suites.get(key.name, key.name)): side for key, side in old.items()}
     return PairedGroups(
         tuple(GroupPair(key, side, new[key]) for key, side in old.items() if key in new),
         tuple(key for key in old if key not in new),

@@ -7,6 +7,7 @@ from typing import overload
 from msgspec import Struct
 
 from agentv.scoring.comparison.sides import Side
+from agentv.scoring.comparison.suites import pair_suites
 from agentv.types.results import CaseName
 
 
@@ -70,12 +71,20 @@ def no_pairs(before: Side, after: Side) -> Pairs:
     return Pairs(before, after, array("I"), array("I"))
 
 
+def counterpart_suites(before: Side, after: Side) -> dict[str, str]:
+    """Return the later name of each suite that both runs have, by its earlier name; single suites are paired."""
+    if len(before.suites) == len(after.suites) == 1:
+        return {before.suites[0]: after.suites[0]}
+    return pair_suites(before.suites, after.suites)
+
+
 def align(before: Side, after: Side) -> Alignment:
     """Pair cases by suite, id, target and prompt.
 
-    If each run has a single target, its name may differ; the same holds for a single prompt and a single suite.
+    If each run has a single target, its name may differ; the same holds for a single prompt. For suites see
+    `counterpart_suites`.
     """
-    suite = after.suites[0] if len(before.suites) == len(after.suites) == 1 else None
+    suites = counterpart_suites(before, after)
     target = after.targets[0] if len(before.targets) == len(after.targets) == 1 else None
     has_one_prompt = len(before.prompts) == len(after.prompts) == 1
     pairs, is_paired = no_pairs(before, after), bytearray(after.case_count)
@@ -84,7 +93,7 @@ def align(before: Side, after: Side) -> Alignment:
         prompt = after.prompts[0] if has_one_prompt else name.prompt
         counterpart = after.index_of(
             CaseName(
-                name.suite if suite is None else suite,
+                suites.get(name.suite, name.suite),
                 name.eval_id,
                 name.target if target is None else target,
                 prompt,

@@ -48,6 +48,8 @@ class ScoredRow(Struct, frozen=True):
     """None if the row was not read from a results.jsonl."""
     session: str | None = None
     """None for a row without one; cases of one session are not independent."""
+    repeats: int = 1
+    """The number of results that the row stands for, each with these values; more than 1 in a baseline."""
 
 
 def evaluator_measure(name: str) -> str:
@@ -96,14 +98,14 @@ class Column(Struct):
     sums: "array[float]" = field(default_factory=lambda: array("d"))
     counts: "array[int]" = field(default_factory=lambda: array("I"))
 
-    def add(self, index: int, value: float) -> None:
-        """Add a value of a case."""
+    def add(self, index: int, value: float, repeats: int = 1) -> None:
+        """Add a value of a case, which `repeats` of its results have on average."""
         missing = index + 1 - len(self.sums)
         if missing > 0:
             self.sums.frombytes(bytes(self.sums.itemsize * missing))
             self.counts.frombytes(bytes(self.counts.itemsize * missing))
-        self.sums[index] += value
-        self.counts[index] += 1
+        self.sums[index] += value * repeats
+        self.counts[index] += repeats
 
     def mean(self, index: int) -> float | None:
         """Return the mean over the repeats of a case, None if no repeat has the measure."""
@@ -201,10 +203,10 @@ class Side:
         index = self._added_index(row.slot)
         if row.session is not None:
             self._sessions[index] = row.session
-        self._rows[index] += 1
-        self._errors[index] += row.state == "error"
+        self._rows[index] += row.repeats
+        self._errors[index] += row.repeats if row.state == "error" else 0
         for name, value in row.measures.items():
-            self._columns.setdefault(name, Column()).add(index, value)
+            self._columns.setdefault(name, Column()).add(index, value, row.repeats)
         if row.position is not None:
             self._add_position(index, row.measures.get(SCORE, _NO_SCORE), row.position)
 

@@ -8,6 +8,7 @@ from itertools import accumulate, groupby, pairwise
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.scoring.comparison.suites import renamed_suites
 from agentv.scoring.counting.run_sums import MetricKey, MetricValue, RunSums
 from agentv.scoring.gates.gates import TREND_METRICS, GateError, parse_gate
 from agentv.scoring.statistics.distributions import beta_cdf, normal_quantile
@@ -336,12 +337,41 @@ def find_series(
 
     Each series has at most `last` points, the newest ones. Shards are left out if the merged run is there. With
     `by_commit` the newest measured run represents all runs of the same commit and selection; runs with uncommitted
-    changes are counted separately.
+    changes are counted separately. A suite whose path changed (`pair_suites`) is one series, under its newest path.
     """
     merged = {parent for run in runs for parent in run.parents}
-    unmerged = [run for run in runs if run.run_id not in merged]
+    unmerged = _with_newest_paths([run for run in runs if run.run_id not in merged])
     places = dict.fromkeys(place for run in unmerged for place in run.sums)
     return tuple(_series(place, unmerged, metric, last=last, by_commit=by_commit) for place in places)
+
+
+def _with_newest_paths(runs: Sequence[TrendRun]) -> list[TrendRun]:
+    """Return runs whose suites have their newest paths, unless a run with the older path follows the newer one."""
+    paths = [frozenset((*run.suites, *(suite for suite, _ in run.sums))) for run in runs]
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for number, suites in enumerate(paths):
+        for suite in suites:
+            first.setdefault(suite, number)
+            last[suite] = number
+    newest: dict[str, str] = {}
+    known: set[str] = set()
+    for suites in reversed(paths):
+        new = suites - known
+        for old, path in renamed_suites(new, known - suites).items():
+            if last[old] < first[path]:
+                newest[old] = newest.get(path, path)
+        known |= new
+    return [
+        replace(
+            run,
+            suites={newest.get(path, path): digest for path, digest in run.suites.items()},
+            sums={(newest.get(suite, suite), target): sums for (suite, target), sums in run.sums.items()},
+        )
+        if newest.keys() & suites
+        else run
+        for run, suites in zip(runs, paths, strict=True)
+    ]
 
 
 def _series(

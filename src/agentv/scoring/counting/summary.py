@@ -33,7 +33,7 @@ from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState, RunReport, RunState, RunVerdict
-from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, MatrixSummary, TargetSummary
+from agentv.types.summaries import EvaluatorSummary, GroupSummary, Interval, MatrixSummary, NotInBaseline, TargetSummary
 
 _PASS, _NO_VERDICT = 0, 3
 _VERDICT_CODES: Mapping[RowState, int] = {"pass": _PASS, "borderline": 1, "fail": 2}
@@ -387,6 +387,14 @@ class Summary:
 
     def score_change(self) -> None:
         """Return None: a summary is not compared with an earlier run."""
+
+    def why_not_compared(self) -> None:
+        """Return None: a summary is not compared with an earlier run."""
+
+    @property
+    def not_in_baseline(self) -> NotInBaseline:
+        """No cases: a summary is not compared with an earlier run."""
+        return NotInBaseline()
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a gate's metric (METRICS); None if nothing was measured, or if a cost is unknown."""

@@ -252,11 +252,14 @@ class _Reader:
 COST = "cost_usd"
 _MAX_NAMES = 5
 _MAX_NAME_LENGTH = 60
+NO_PAIRS = "there are no pairs of judged cases"
+"""Why a gate for change has nothing to measure."""
+
 _WHY_UNMEASURED = {
-    NOT_WORSE: "there are no pairs of judged cases",
-    "regressions": "there are no pairs of judged cases",
+    NOT_WORSE: NO_PAIRS,
+    "regressions": NO_PAIRS,
     CONFIRMED: "suspected cases are called again at the end of a run",
-    "improvements": "there are no pairs of judged cases",
+    "improvements": NO_PAIRS,
     "p50": "nothing was timed",
     "p95": "nothing was timed",
     "p99": "nothing was timed",
@@ -325,6 +328,9 @@ class Measurements(Protocol):
     def score_change(self) -> ScoreChange | None:
         """Return what the comparison with an earlier run found; None without one, or without pairs of judged cases."""
 
+    def why_not_compared(self) -> str | None:
+        """Return why a gate for change cannot measure all targets and prompts of the run; None if it can."""
+
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of a metric."""
 
@@ -369,7 +375,17 @@ class Gate(Struct, frozen=True):
         return self.metric.unit_of(self.field) == "share"
 
     def check(self, measured: Measurements) -> GateResult:
-        """Compare the metric with the bound. Without a value, or an interval that it needs, the gate is undecided."""
+        """Compare the metric with the bound. Without a value, or an interval that it needs, the gate is undecided.
+
+        So is a gate for change if a part of the run cannot be compared, unless the rest has more changes than allowed.
+        """
+        result = self._check(measured)
+        why = measured.why_not_compared() if self.name in BASELINE_METRICS else None
+        if why is None or (result.state == "failed" and (result.value or 0.0) > self.bound):
+            return result
+        return self._undecided(f"{self._metric_text} could not be measured ({why})")
+
+    def _check(self, measured: Measurements) -> GateResult:
         if self.name == NOT_WORSE:
             return self._check_change(measured.score_change())
         value = measured.measure(self.name, self.argument, self.field)

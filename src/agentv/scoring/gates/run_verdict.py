@@ -10,9 +10,11 @@ from agentv.scoring.counting.case_sums import Spill
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.counting.tallies import Tally
+from agentv.scoring.gates.case_units import cases_text
 from agentv.scoring.gates.gates import Gate, Measurements, parse_gate
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.results import GateResult, GateState, RunState, RunVerdict
+from agentv.types.summaries import NotInBaseline
 
 PASSED = 0
 GATE_FAILED = 1
@@ -96,6 +98,10 @@ class VerdictCounts(Measurements, Protocol):
     def judge_failures(self) -> tuple[int, int]:
         """The number of rows that a judge failed to judge, and of all rows for which one was called."""
 
+    @property
+    def not_in_baseline(self) -> NotInBaseline:
+        """The cases that the baseline of the run does not have."""
+
     def of_suite(self, suite: str) -> Measurements:
         """Return the measurements over one suite's rows."""
 
@@ -120,6 +126,8 @@ class Ending(Struct, frozen=True):
     """Another reason why no verdict can be given."""
     is_merged: bool = False
     """True for a run that was merged from shards: without all of them its gates decide nothing."""
+    replaced_gates: str | None = None
+    """A clause that names the gates of files that other gates replaced, None if there are none."""
 
     def lacks_results(self, rows: int) -> bool:
         """Return True for a finished run with fewer results than planned."""
@@ -148,6 +156,8 @@ def run_verdict(
     not_passed = [result for result in evaluated if not result.passed]
     judge = _failing_judge(counted, ending.noun)
     details = _not_evaluated(results) + _with_errors_and_unverified(counted, ending.noun)
+    details += _not_in_baseline(counted.not_in_baseline, results)
+    details += "" if ending.replaced_gates is None else f" {ending.replaced_gates}."
     ending_note = _ending_note(ending, rows)
     if ending.invalid_rows:
         return RunVerdict(4, f"INVALID: {_count(ending.invalid_rows, 'line')} of a dataset could not be read.", results)
@@ -254,6 +264,19 @@ def _not_evaluated(results: Sequence[GateResult]) -> str:
     """Return a sentence that lists the gates that do not apply to the run; empty if all do."""
     left = [result for result in results if not result.is_evaluated]
     return f" Not evaluated: {_sentences(left)}." if left else ""
+
+
+def _not_in_baseline(added: NotInBaseline, results: Sequence[GateResult]) -> str:
+    """Return how many cases the baseline does not have, how they ended, and what to do if gates are undecided."""
+    if not added.total:
+        return ""
+    errors = added.total - added.passed - added.failed
+    ended = f"{added.passed:,} passed, {added.failed:,} failed{f', {errors:,} with errors' if errors else ''}"
+    number = cases_text(added.total, added.cases, has_prompts=added.has_prompts)
+    said = f" {number} {'is' if added.cases == 1 else 'are'} not in the baseline: {ended}."
+    if added.selectors and any(each.state == "undecided" for each in results):
+        said += f" Save one that has them with: agentv baseline save; or leave them out with {added.selectors[0]}."
+    return said
 
 
 def _sentences(results: Sequence[GateResult]) -> str:

@@ -12,6 +12,7 @@ from agentv.types.errors import ConfigError, StorageError, UnknownNameError, nea
 from agentv.types.records.run import RunRecord
 
 _LATEST = re.compile(r"latest(?:~(\d+))?")
+_TAG_LIKE = re.compile(r"[A-Za-z][\w.-]*")
 _SHOWN = 8
 
 
@@ -56,6 +57,14 @@ LOG_SUFFIX = ".eval"
 """The suffix of logs of inspect, which `agentv convert` converts to runs."""
 
 
+class UnknownRunError(ConfigError):
+    """No run has an id, a name or a path like `reference`."""
+
+    def __init__(self, reference: str, message: str) -> None:
+        self.reference = reference
+        super().__init__(message)
+
+
 def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     """Return the folder of the run that `reference` names; `without` is the id of a run to skip.
 
@@ -87,7 +96,7 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
         )
     near = nearest(reference, filter(None, map(_name_of, folders)))
     hint = f". Did you mean {near!r}?" if near else ""
-    raise ConfigError(f"there is no run {reference!r}; {_listed(folders)}{hint}")
+    raise UnknownRunError(reference, f"there is no run {reference!r}; {_listed(folders)}{hint}")
 
 
 def find_unfinished(home: Path) -> Path:
@@ -111,6 +120,14 @@ def find_tagged(home: Path, tag: str) -> Path | None:
     """Return the folder of the newest run with a tag, or None."""
     runs = filter(None, map(readable_run, reversed(list_run_folders(home))))
     return next((run.folder for run in runs if tag in run.run.tags), None)
+
+
+def with_tag_advice(error: ConfigError) -> ConfigError:
+    """Return the error of `find_run` where a tag names a run, too; for an unknown name, with how to add that tag."""
+    if not isinstance(error, UnknownRunError) or not _TAG_LIKE.fullmatch(error.reference):
+        return error
+    end = "" if str(error).endswith("?") else "."
+    return ConfigError(f"{error}{end} To give a run this tag: agentv runs tag RUN {error.reference}")
 
 
 def _matching(folders: Sequence[Path], reference: str) -> list[Path]:

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from agentv.scoring.comparison.suites import pair_suites
 from agentv.storage.run.find import list_run_folders, readable_run
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -77,10 +78,15 @@ class Likeness(Struct, frozen=True):
 
     def accepts(self, run: ComparableRun) -> bool:
         """Return True for a finished run of the same suites, with all of their cases or with the same selection."""
-        if frozenset(run.run.suites) != self.suites or run.state() != "finished":
+        if not self.has_suites(run) or run.state() != "finished":
             return False
         results = sum(run.counts().values()) if run.run.parents else None
         return part_of(run.run, "finished", results=results) in ("", self.selection)
+
+    def has_suites(self, run: ComparableRun) -> bool:
+        """Return True if a run has these suites and no others, also under shorter or longer paths (`pair_suites`)."""
+        suites = frozenset(run.run.suites)
+        return len(suites) == len(self.suites) == len(pair_suites(suites, self.suites))
 
 
 def likeness_of(run: ComparableRun) -> Likeness:
@@ -116,28 +122,29 @@ def nth_like(newest_first: Iterable[Run], reference: str, like: Likeness | None 
     found = _LATEST.fullmatch(reference)
     back = int(found[1] or 0) if found is not None else 0
     runs = iter(newest_first)
+    newer: list[str] = []
+    left_out: list[str] = []
     if like is None:
         newest = next(runs, None)
         if newest is None:
             raise ConfigError(f"there is no run {reference!r}; no run is stored yet")
         like = likeness_of(newest)
-        back -= 1
-    left_out: list[str] = []
+        newer.append(newest.run.run_id)
     for run in runs:
         if not like.accepts(run):
             left_out.append(f"{run.run.run_id} ({_why_unlike(run, like)})")
-        elif back == 0:
+        elif len(newer) == back:
             return run
         else:
-            back -= 1
+            newer.append(run.run.run_id)
+    only = f"; {newer[0]} is the only one, so run them again with `agentv run`" if len(newer) == 1 else ""
     listed = f"; left out: {', '.join(left_out[:_MAX_LISTED])}" if left_out else ""
-    raise ConfigError(
-        f"there is no run {reference!r} of the same eval files and cases{listed}. Name a run to compare with it anyway"
-    )
+    advice = ". Name a run to compare with it anyway" if left_out or not only else ""
+    raise ConfigError(f"there is no run {reference!r} of the same eval files and cases{only}{listed}{advice}")
 
 
 def _why_unlike(run: ComparableRun, like: Likeness) -> str:
     state = run.state()
-    if frozenset(run.run.suites) != like.suites:
+    if not like.has_suites(run):
         return "other eval files"
     return part_of(run.run, state) or state

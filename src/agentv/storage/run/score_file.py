@@ -32,6 +32,7 @@ BASELINE_SCHEMA = "agentv-baseline-1"
 _RUN_KEYS = ("run_id", "name", "created_at", "agentv_version", "git")
 _PLAN_KEYS = ("suites", "targets", "scripts", "options", "seed", "price_table_date", "python")
 _EXPECTED_FORMAT = "JSON Lines: a file of `agentv baseline save`, or results that `agentv run -o results.jsonl` wrote"
+_MAX_REPEATS = 1_000_000
 _GROUPS_OF_BASELINES = (None, "target", "prompt", "suite")
 _OLDER_ID_KEYS = ("eval_id", "evalId", "test_id", "testId")
 
@@ -124,14 +125,16 @@ class _BaselineFile:
         return f"the first line announces {self._expected:,} cases, but {len(self._seen):,} follow"
 
     def rows(self, record: JsonObject) -> Iterator[ScoredRow]:
-        """Yield one row for all scored results of a case, and one for each result that has no score."""
+        """Yield one row for all scored results of a case, and one for all of its results without a score."""
         suite, eval_id, target = (str(record.get(key, "")) for key in ("suite", "eval_id", "target"))
         prompt = record.get("prompt")
         key = ResultKey(suite, eval_id, target, prompt=str(prompt) if prompt is not None else None)
         if key in self._seen:
             raise StorageError(f"case {eval_id!r} of {suite}, target {target!r}, is listed twice")
         self._seen.add(key)
-        case_key, unscored, measures = record.get("case_key"), record.get("without_result"), record.get("measures")
+        case_key, measures = record.get("case_key"), record.get("measures")
+        unscored = _repeats(record, "without_result", default=0)
+        scored = max(1, _repeats(record, "rows", default=1) - unscored)
         if isinstance(case_key, str):
             self._side.add_case(suite, eval_id, case_key, prompt=key.prompt)
         session = record.get("conversation_id")
@@ -139,9 +142,18 @@ class _BaselineFile:
         numbers = {name: _measured(name, value) for name, value in known.items() if isinstance(value, int | float)}
         if SCORE in numbers:
             state: RowState = "pass" if numbers.get(PASSED) == 1 else "fail"
-            yield ScoredRow(key, state, numbers, session=session if isinstance(session, str) else None)
-        for _ in range(unscored if isinstance(unscored, int) else 0):
-            yield ScoredRow(key, "error")
+            own_session = session if isinstance(session, str) else None
+            yield ScoredRow(key, state, numbers, session=own_session, repeats=scored)
+        if unscored:
+            yield ScoredRow(key, "error", repeats=unscored)
+
+
+def _repeats(record: JsonObject, key: str, *, default: int) -> int:
+    """Return a number of results of a case. Raises StorageError for a number outside 0 to 1,000,000."""
+    number = record.get(key, default)
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _MAX_REPEATS:
+        raise StorageError(f"{key!r} is {number!r}, not a whole number of 0 to {_MAX_REPEATS:,}")
+    return number
 
 
 def _measured(name: str, value: float) -> float:

@@ -29,7 +29,7 @@ from agentv.storage.records.encode import to_record
 from agentv.storage.records.json_line import decode as decode_line
 from agentv.storage.records.json_line import reason
 from agentv.storage.records.narrow import Subset
-from agentv.storage.run.find import LOG_SUFFIX, find_run, find_tagged, runs_folder
+from agentv.storage.run.find import LOG_SUFFIX, find_run, find_tagged, runs_folder, with_tag_advice
 from agentv.storage.run.likeness import Likeness, find_like, is_relative_reference
 from agentv.storage.run.score_file import load_score_file
 from agentv.storage.run.stored import StoredRun, open_run
@@ -257,8 +257,8 @@ def _find_run_folder(home: Path, reference: str, like: Likeness | None) -> Path:
         return find_like(home, reference, like)
     try:
         return find_run(home, reference)
-    except ConfigError:
+    except ConfigError as error:
         tagged = find_tagged(home, reference)
         if tagged is None:
-            raise
+            raise with_tag_advice(error) from None
         return tagged
