@@ -1,7 +1,7 @@
 """A run as a document: the verdict, the cases that made a gate fail, then the numbers."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from agentv.reports.document.blocks import (
@@ -40,11 +40,13 @@ from agentv.reports.run.figures import (
     target_figures,
     target_lines,
 )
+from agentv.reports.run.formats import Format, ReportTools
 from agentv.reports.run.groups import group_table_rows
 from agentv.reports.run.matrix import best_text, grid_of, has_prompts, judged_text, mean_cell, rate_cell
 from agentv.reports.run.row_text import RowLabels
 from agentv.reports.run.views import counts_text
 from agentv.reports.text.amounts import count_text, took_text
+from agentv.types.events import RunEnded, RunEvent
 from agentv.types.json_value import JsonObject
 from agentv.types.records.run import RunRecord
 from agentv.types.results import CaseOutcome, RowState, RunReport
@@ -100,6 +102,17 @@ def _tables(report: RunReport, limits: "_Limits") -> Iterator[Block]:
     if has_histogram(report):
         yield Section("Scores", (Histogram(report.histogram),))
     yield from _evaluators(report, limits)
+
+
+def document_format(render: Callable[[Sequence[Document]], str], tools: ReportTools) -> Format:
+    """Return the format that writes the short document of a run at its end."""
+
+    def text_of(event: RunEvent) -> str:
+        if not isinstance(event, RunEnded):
+            return ""
+        return render([run_document(event.report, tools.record(event.report), is_short=True)])
+
+    return Format(text_of, empty=None)
 
 
 class _Limits:

@@ -1,7 +1,7 @@
 """A run as Markdown for a job summary or pull request comment."""
 
 from agentv.reports.document.markdown import documents_markdown
-from agentv.reports.run.document import run_document
+from agentv.reports.run.document import document_format
 from agentv.reports.run.formats import Format, ReportTools
 from agentv.scoring.keys.identity import slug
 from agentv.types.events import RunEnded, RunEvent
@@ -15,14 +15,14 @@ def make_markdown(tools: ReportTools) -> Format:
 
     The first line is an invisible comment, by which the pull request comment of an earlier run is found and replaced.
     """
+    documents = document_format(documents_markdown, tools)
 
     def text_of(event: RunEvent) -> str:
         if not isinstance(event, RunEnded):
             return ""
-        record = tools.record(event.report)
-        return f"{_marker(record)}\n\n{documents_markdown([run_document(event.report, record, is_short=True)])}"
+        return f"{_marker(tools.record(event.report))}\n\n{documents.text_of(event)}"
 
-    return Format(text_of, empty=None)
+    return Format(text_of, empty=documents.empty)
 
 
 def _marker(record: RunRecord | None) -> str:
