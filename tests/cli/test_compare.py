@@ -118,7 +118,6 @@ mean score    0.57    0.53       -0.03     -1.00 to +1.00  1      3
 pass rate   33.3 %  33.3 %      0.0 pp  -69.2 to +69.2 pp  1      3
 tone          0.57    0.53       -0.03     -1.00 to +1.00  1      3
 
-equally good runs differ this much by chance in 100 % of comparisons
 1 win, 1 loss, 1 tie at a threshold of 0.1
 1 pass more often, 1 less often
 3 cases: too few to detect any difference; at least 6 are needed

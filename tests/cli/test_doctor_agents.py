@@ -26,6 +26,13 @@ def install(folder: Path, *names: str) -> None:
         (folder / name).chmod(0o755)
 
 
+def test_a_program_or_extra_that_is_not_installed_is_optional(tmp_path: Path) -> None:
+    found = findings(tmp_path, str(tmp_path))
+    missing = [each["health"] for each in found.values() if each["found"].startswith("not installed")]
+    assert set(missing) == {"optional"}
+    assert found["agent codex"]["health"] == "optional"
+
+
 def test_installed_agents_are_listed_with_their_paths_and_not_started(tmp_path: Path) -> None:
     install(tmp_path / "bin", "codex", "claude", "gemini", "code")
     found = findings(tmp_path, f"{tmp_path / 'bin'}:{os.environ['PATH']}")

@@ -144,11 +144,17 @@ def test_long_settings_that_begin_alike_are_shown_where_they_part() -> None:
     assert f"system_prompt of target t: {texts[0]} -> {texts[1]}" in text_of(comparison, width=None)
 
 
+def test_a_difference_as_small_as_any_by_chance_has_no_sentence_on_chance() -> None:
+    shown = text_of(moved())
+    assert "mean score" in shown
+    assert "by chance" not in shown
+
+
 def test_a_difference_that_is_nothing_as_shown_has_no_sign() -> None:
     before, after = ([replace(make_row("c"), duration_ms=took)] for took in (0.2, 0.1))
     shown = text_of(compared(before, after))
-    assert [line.split() for line in shown.splitlines() if line.startswith("latency")] == [
-        ["latency", "0", "ms", "0", "ms", "0", "ms", "-", "-", "1"]
+    assert [line.split() for line in shown.splitlines() if line.startswith("mean latency")] == [
+        ["mean", "latency", "0", "ms", "0", "ms", "0", "ms", "-", "-", "1"]
     ]
 
 

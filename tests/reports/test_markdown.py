@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, REPORT, UNANSWERED
-from tests.support.stored import make_result
+from tests.support.stored import make_result, make_run
 
 from agentv.reports.run.formats import ReportTools
 from agentv.reports.run.markdown import make_markdown
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.markup import cell_code, inline_code
 from agentv.reports.text.printable import one_line
-from agentv.types.events import RunEnded
+from agentv.types.events import RowFinished, RunEnded
+from agentv.types.json_value import JsonValue
 from agentv.types.results import RunReport, RunVerdict
 from agentv.types.summaries import CellSummary, GroupSummary, MatrixSummary
 
@@ -83,7 +84,7 @@ ONE_TARGET = """\
 `agent-v2`: 1 of 2 passed, mean 0.67, 1 error, $0.0063, judges $0.0012, median 1.5 s, 450 tokens
 
 run: `20260131T120000-7f3a2b`\\
-results: 3: 1 pass, 1 fail, 1 error\\
+results: 3 (1 pass, 1 fail, 1 error)\\
 took: 0.0 s\\
 state: finished\\
 started: 2026-01-31 12:00 UTC\\
@@ -162,7 +163,7 @@ scores: `0 │▁  ▁▁▁▁▂ █│ 1`, largest bin: 402 of 568
 - `the price of 'small' is not known`
 
 run: `20260131T120000-7f3a2b`\\
-results: 564 of 1,440 planned: 404 pass, 31 borderline, 125 fail, 4 error\\
+results: 564 of 1,440 planned (404 pass, 31 borderline, 125 fail, 4 error)\\
 took: 02:41\\
 state: finished\\
 started: 2026-01-31 12:00 UTC\\
@@ -185,6 +186,24 @@ def test_a_run_without_rows_says_its_verdict() -> None:
 def test_the_first_line_is_the_same_for_every_run_of_a_name() -> None:
     assert written(report_of(ROWS)).split("\n")[0] == "<!-- agentv-report -->"
     assert written(report_of(()), name="Nightly --> <b>").split("\n")[0] == "<!-- agentv-report: nightly-b -->"
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "title"),
+    [
+        (None, 1, "`evals/0.yaml`"),
+        ("nightly", 3, "`nightly` · `evals/0.yaml`, `evals/1.yaml`, `evals/2.yaml`"),
+        ("nightly", 5, "`nightly` · `evals/0.yaml`, `evals/1.yaml`, `evals/2.yaml` and 2 more"),
+    ],
+)
+def test_the_title_names_the_run_and_its_first_suites(name: str | None, count: int, title: str) -> None:
+    suites: list[JsonValue] = [{"path": f"evals/{number}.yaml"} for number in range(count)]
+    tools = replace(tools_of([]), record=lambda _report: make_run(name=name, plan={"suites": suites}))
+    assert f"### ✗ agentv · {title}\n" in markdown(REPORT, tools)
+
+
+def test_the_report_is_written_at_the_end_of_a_run_only() -> None:
+    assert make_markdown(tools_of([])).text_of(RowFinished(PASSED)) == ""
 
 
 def test_nothing_of_a_stranger_is_markup() -> None:

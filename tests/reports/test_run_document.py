@@ -4,16 +4,15 @@ from html import unescape
 
 import pytest
 from msgspec.structs import replace
-from tests.reports.hostile_run import report_of, tools_of
+from tests.reports.hostile_run import tools_of
 from tests.reports.rows import FAILED, PASSED, REPORT, UNANSWERED
 
 from agentv.reports.html.page import html_page
-from agentv.reports.run.document import document_format
 from agentv.reports.run.end_table import end_report
 from agentv.reports.run.markdown import make_markdown
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.signs import STATES_OF_GATES, UNICODE
-from agentv.types.events import RowFinished, RunEnded
+from agentv.types.events import RunEnded
 from agentv.types.results import GateResult, RunReport, RunVerdict
 
 ROWS = (FAILED, UNANSWERED, PASSED)
@@ -64,10 +63,3 @@ def test_few_targets_are_columns_and_many_are_rows(count: int, head: str) -> Non
     markdown = texts_of(replace(REPORT, results=ROWS, targets=targets))["md"]
     assert f"\n| {head} |" in markdown
     assert all(each.target in markdown for each in targets)
-
-
-def test_a_format_of_documents_is_written_at_the_end_of_a_run() -> None:
-    report = report_of(ROWS)
-    form = document_format(lambda documents: f"{documents[0].title}, {len(documents)}", tools_of([], name=None))
-    assert form.text_of(RunEnded(report)) == ", 1"
-    assert form.text_of(RowFinished(PASSED)) == ""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from agentv.types.targets import TargetConfig
 
 
-Health = Literal["ok", "warning", "error"]
-_MARKS = {"ok": "ok     ", "warning": "warning", "error": "error  "}
+Health = Literal["ok", "optional", "warning", "error"]
+_MARKS = {"ok": "ok     ", "optional": "-      ", "warning": "warning", "error": "error  "}
 EXIT_BROKEN = 3
 _OTHER_AGENTS = ("gemini", "opencode", "cursor-agent", "aider", "goose", "amp", "qwen", "crush")
 """Programs of coding agents without a provider of their own; `cli` can call them."""
@@ -35,6 +35,7 @@ class Finding(Struct, frozen=True):
     about: str
     """The name of the thing that is checked."""
     health: Health
+    """`optional`: not installed, and only needed for some features."""
     found: str
     """The state of the thing."""
     remedy: str = ""
@@ -129,7 +130,7 @@ def _extras() -> Iterator[Finding]:
         missing = _missing_packages(extra)
         if missing:
             remedy = f"Only if you need it: pip install 'agentv[{extra}]'"
-            yield Finding(f"extra {extra}", "ok", f"not installed ({', '.join(missing)})", remedy)
+            yield Finding(f"extra {extra}", "optional", f"not installed ({', '.join(missing)})", remedy)
         else:
             yield Finding(f"extra {extra}", "ok", "installed")
 
@@ -160,7 +161,8 @@ def _agents() -> Iterator[Finding]:
             remedy = f"Only if you need it: install {spec.program}; {use}"
             path = shutil.which(spec.program)
             about = f"agent {spec.program}"
-            yield Finding(about, "ok", f"{path} ({use})") if path else Finding(about, "ok", "not installed", remedy)
+            found = Finding(about, "ok", f"{path} ({use})")
+            yield found if path else Finding(about, "optional", "not installed", remedy)
     for program in _OTHER_AGENTS:
         if path := shutil.which(program):
             yield Finding(f"agent {program}", "ok", f"{path} (provider: cli)")

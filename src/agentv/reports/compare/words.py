@@ -25,10 +25,18 @@ from agentv.types.records.result import CaseResult
 from agentv.types.results import CaseName, RunVerdict
 from agentv.types.summaries import LEVEL
 
-_MEASURE_NAMES = {SCORE: "mean score", PASSED: "pass rate", COST: "cost per case", LATENCY: "latency", TOKENS: "tokens"}
+_MEASURE_NAMES = {
+    SCORE: "mean score",
+    PASSED: "pass rate",
+    COST: "cost per case",
+    LATENCY: "mean latency",
+    TOKENS: "tokens",
+}
 
 
 _MIN_CHANCE = 0.0001
+_SURE_CHANCE = 0.995
+"""A p value from which a percentage would be rounded to 100 %."""
 
 
 def reason_line(result: CaseResult) -> str:
@@ -110,9 +118,9 @@ def _size_text(cases: int, sessions: int, when: str) -> str:
 
 
 def chance_sentence(comparison: Comparison) -> str:
-    """Return how often equally good runs differ as much as these; empty if no score differs, or p was corrected."""
+    """Return how often equally good runs differ as much as these; empty if they always do, or p was corrected."""
     score = comparison.score
-    if score is None or score.test is None or score.p != score.test.p or not score.difference:
+    if score is None or score.test is None or score.p != score.test.p or score.test.p >= _SURE_CHANCE:
         return ""
     return f"equally good runs differ this much by chance in {_percentage(score.test.p)} of comparisons"
 
@@ -121,7 +129,7 @@ def _percentage(p: float) -> str:
     """Return a p value as a percentage with two digits: `0.031 %`, `less than 0.01 %`."""
     if p < _MIN_CHANCE:
         return f"less than {100 * _MIN_CHANCE:g} %"
-    return f"{100 * p:.2g} %" if p < 1 else "100 %"
+    return f"{100 * p:.2g} %"
 
 
 def summary_sentences(comparison: Comparison) -> tuple[str, ...]:

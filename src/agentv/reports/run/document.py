@@ -22,6 +22,7 @@ from agentv.reports.document.blocks import (
     Tone,
     Value,
     Verdict,
+    joined,
 )
 from agentv.reports.run.failed_cases import case_blocks, gate_outcomes
 from agentv.reports.run.figures import (
@@ -55,6 +56,7 @@ _TONES: Mapping[int, Tone] = {0: "good", 1: "bad"}
 _MARKS: Mapping[int, RowState] = {0: "pass", 1: "fail"}
 _MAX_TARGET_COLUMNS = 4
 _MAX_ITEMS = 20
+_MAX_TITLE_SUITES = 3
 _MAX_EVALUATORS = 100
 _MAX_GROUP_ROWS = 100
 _MAX_UNFOLDED_EVALUATORS = 6
@@ -81,8 +83,16 @@ def run_document(report: RunReport, record: RunRecord | None, *, is_short: bool)
         *gate_outcomes(report),
         Verdict((Sentence(verdict_phrase(report), _TONES.get(report.exit_code, "unsure")),)),
     )
-    name = record.name if record is not None else None
-    return Document(Quote(name) if name else "", blocks, mark=_MARKS.get(report.exit_code, "error"))
+    return Document("" if record is None else _title(record), blocks, mark=_MARKS.get(report.exit_code, "error"))
+
+
+def _title(record: RunRecord) -> Phrase:
+    """Return the name of the run, if it has one, and its first suites."""
+    left_out = len(record.suites) - _MAX_TITLE_SUITES
+    suites = joined(tuple(map(Quote, record.suites[:_MAX_TITLE_SUITES])), ", ")
+    more = (f" and {left_out:,} more",) if left_out > 0 else ()
+    name = (Quote(record.name),) if record.name else ()
+    return joined(tuple(filter(None, (name, (*suites, *more)))), " · ")
 
 
 def _tables(report: RunReport, limits: "_Limits") -> Iterator[Block]:
@@ -132,7 +142,7 @@ def _facts(report: RunReport, record: RunRecord | None) -> Iterator[tuple[str, P
     planned = f" of {report.planned:,} planned" if report.planned is not None and report.planned != rows else ""
     states = counts_text(report.counts).partition(": ")[2]
     yield "run", Quote(report.run_id)
-    yield "results", f"{rows:,}{planned}" + (f": {states}" if states else "")
+    yield "results", f"{rows:,}{planned}" + (f" ({states})" if states else "")
     yield "took", took_text(report.duration_s)
     yield "state", report.state
     if record is None:

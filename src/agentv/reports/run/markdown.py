@@ -1,12 +1,11 @@
 """A run as Markdown for a job summary or pull request comment."""
 
-from collections.abc import Sequence
-
-from agentv.reports.document.blocks import Document, plain
 from agentv.reports.document.markdown import documents_markdown
 from agentv.reports.run.document import document_format
 from agentv.reports.run.formats import Format, ReportTools
 from agentv.scoring.keys.identity import slug
+from agentv.types.events import RunEnded, RunEvent
+from agentv.types.records.run import RunRecord
 
 MARKER = "agentv-report"
 
@@ -16,10 +15,16 @@ def make_markdown(tools: ReportTools) -> Format:
 
     The first line is an invisible comment, by which the pull request comment of an earlier run is found and replaced.
     """
-    return document_format(_marked, tools)
+    documents = document_format(documents_markdown, tools)
+
+    def text_of(event: RunEvent) -> str:
+        if not isinstance(event, RunEnded):
+            return ""
+        return f"{_marker(tools.record(event.report))}\n\n{documents.text_of(event)}"
+
+    return Format(text_of, empty=documents.empty)
 
 
-def _marked(documents: Sequence[Document]) -> str:
-    names = [slug(plain(each.title)) for each in documents]
-    marker = "".join(f": {name}" for name in names if name)
-    return f"<!-- {MARKER}{marker} -->\n\n{documents_markdown(documents)}"
+def _marker(record: RunRecord | None) -> str:
+    name = slug(record.name or "") if record is not None else ""
+    return f"<!-- {MARKER}{f': {name}' if name else ''} -->"
