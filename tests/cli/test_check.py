@@ -203,7 +203,7 @@ def test_an_unknown_type_is_a_warning_where_plug_ins_are_declared(
 def test_the_target_in_use_is_checked_with_the_environment(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write("evals/a.yaml", "target: used\n" + CASE)
+    write("evals/a.yaml", "target: used\n" + CASE + RULE)
     targets = "targets:\n  - {name: used, provider: mock, delay_ms: '${{ DELAY_OF_TEST }}'}\n"
     write("targets.yaml", targets + "  - {name: unused, provider: mock, delay_ms: '${{ NEVER_SET }}'}\n")
     code, out = check(capsys)
@@ -518,3 +518,19 @@ def test_many_starts_of_python_for_a_code_judge_are_named(
     Path("suite.yaml").write_text(judge + "evalcases:\n" + "".join(case.format(number) for number in range(cases)))
     agentv.main(["check", "suite.yaml"], standalone_mode=False)
     assert ("code_judge 'runs' starts Python for each of 50 cases" in capsys.readouterr().out) == is_named
+
+
+TWO_TARGETS = "targets: [{name: a, provider: mock, response: hi}, {name: b, provider: mock, response: hi}]\n"
+RULE = "    evaluators: [{name: c, type: contains, value: hi}]\n"
+
+
+def test_a_file_that_chooses_none_of_several_targets_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    write("targets.yaml", TWO_TARGETS)
+    write("evals/a.yaml", CASE + RULE)
+    code, out = check(capsys)
+    chosen = "no target is chosen; name one with --target or `target:` in the eval file. Known targets: a, b"
+    assert (code, f"evals/a.yaml  $  warning: {chosen}\n" in out) == (0, True), out
+    for text, targets in (("target: b\n", TWO_TARGETS), ("", TWO_TARGETS.replace("name: b", "name: default"))):
+        write("targets.yaml", targets)
+        write("evals/a.yaml", text + CASE + RULE)
+        assert check(capsys) == (0, "1 file checked: no problems found\n")

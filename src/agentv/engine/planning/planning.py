@@ -18,6 +18,7 @@ from agentv.engine.planning.plan import RunPlan, SuitePlan
 from agentv.engine.planning.prices import budget_problems
 from agentv.engine.planning.selection import select_cases
 from agentv.engine.planning.suite_check import Findings, SuiteCheck
+from agentv.loading.check.own_judge import own_judge_text
 from agentv.loading.targets.choice import DEFAULT_TARGET
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import BASELINE_METRICS, CONFIRMED, parse_gate
@@ -233,6 +234,7 @@ def make_plan(
     for item in inputs:
         prices.update(item.suite.prices)
     target_ids = {id(target) for plan in suites for target in plan.targets}
+    own_judges = tuple(dict.fromkeys(name for check in checks for name in check.own_judges))
     judges = {key: judge for check in checks for key, judge in check.judges.items() if key not in target_ids}
     like = suites_and_options([plan.suite.path for plan in suites], options.to_json())
     options, found, warnings = _load_baseline(options, home, like)
@@ -252,6 +254,7 @@ def make_plan(
             *dict.fromkeys(line for item in inputs for line in item.known.warnings()),
             *_unused_fallback_warnings(suites),
             *([] if replaced is None else [replaced]),
+            *([own_judge_text(own_judges)] if own_judges else ()),
             *warnings,
         ),
         baseline=None if found is None else found.side,

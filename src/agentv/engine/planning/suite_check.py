@@ -64,6 +64,8 @@ class SuiteCheck(Struct):
     """True if the sources of workspaces are checked."""
     judges: dict[int, ResolvedTarget] = field(default_factory=dict)
     """The targets that the suite calls as judges, by id."""
+    own_judges: dict[str, None] = field(default_factory=dict)
+    """The names of the targets that judge their own answers because no judge is set."""
     evaluator_names: set[str] = field(default_factory=set)
     """Has the name of each turn's result, but not the names of the turn's evaluators."""
     tags: set[str] = field(default_factory=set)
@@ -237,7 +239,9 @@ class SuiteCheck(Struct):
                 is_suite_judge = self.plan.suite.judge is not None
                 role = f"{self.plan.suite.path}: judge" if is_suite_judge else f"{place}: judge of {target.name!r}"
                 self.findings.add(f"{role}: {error}")
-        elif not self.specs.providers.get(target.provider).can_judge:
+        elif self.specs.providers.get(target.provider).can_judge:
+            self.own_judges[target.name] = None
+        else:
             self.findings.add(
                 f"{place}: evaluator {evaluator!r} needs a judge, and target {target.name!r} ({target.provider}) "
                 "cannot judge; name one with `judge:` in the target or the eval file"

@@ -170,10 +170,18 @@ async def call_judge(
     if not reply.problem:
         return JudgeOutcome(prompts, calls, reply.opinion, reply.score)
     attempts = " in two attempts" if len(calls) > 1 else ""
-    message = f"the judge {judge_name(provider)!r} gave no usable verdict{attempts}: its reply {reply.problem}"
+    subject = f"the judge {judge_name(provider)!r}{_why_own(provider, judged.context)}"
+    message = f"{subject} gave no usable verdict{attempts}: its reply {reply.problem}"
     details: dict[str, JsonValue] = {"judge": judge_name(provider)}
     failure = Failure(kind="judge_error", message=message, stage="evaluator", details=details)
     return JudgeOutcome(prompts, calls, score=reply.score, failure=failure, unread=calls[-1].reply)
+
+
+def _why_own(provider: Provider, context: EvaluationContext) -> str:
+    """Return why the target itself judges, in parentheses; "" if a judge is set."""
+    is_own = provider is context.judge_provider and provider is context.provider
+    is_set = context.target.judge_target is not None
+    return " (no judge is set; this is the target itself)" if is_own and not is_set else ""
 
 
 class _Reply(Struct, Generic[Opinion], frozen=True):

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from agentv.loading.check.equal_prompts import EqualPrompts
+from agentv.loading.check.own_judge import own_judge_text, own_judges
 from agentv.loading.check.slow_judges import slow_judge_note
 from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath, Key
@@ -234,6 +235,7 @@ def _check_suite(path: Path, surroundings: Surroundings, notes: list[str]) -> It
         yield from error.problems
         values = dict(surroundings.env)
     targets_file = find_targets_file(path.parent, find_repository_root(path), surroundings.cwd, None)
+    known: tuple[TargetConfig, ...] = parsed.suite.inline_targets if parsed.suite else ()
     if targets_file is not None:
         severity = _unknown_name_severity(parsed.project.plugins)
         targets = read_targets(targets_file, specs, env=values, unknown_provider=severity, unset_severity="warning")
@@ -243,8 +245,22 @@ def _check_suite(path: Path, surroundings: Surroundings, notes: list[str]) -> It
         yield from _check_target_names(parsed, targets, targets_file, specs)
         yield from _check_used_targets(parsed, targets=targets, targets_file=targets_file, env=values, specs=specs)
         yield from check_gate_names(parsed, targets.known_names())
+        known = tuple(targets.targets)
+        yield from _check_choice(parsed, known)
     else:
         yield from check_gate_names(parsed, None)
+    if parsed.suite is not None and (names := own_judges(parsed.suite, known, specs)):
+        yield Problem(shown(path), own_judge_text(names), severity="warning")
+
+
+def _check_choice(parsed: ParsedSuite, targets: Sequence[TargetConfig]) -> Iterator[Problem]:
+    """Yield a warning if neither the suite nor the targets file chooses a target, which `--target` may do."""
+    if parsed.suite is None or not targets or None not in targets_of(parsed.suite):
+        return
+    try:
+        choose_target(targets, None)
+    except TargetError as error:
+        yield Problem(parsed.suite.path, str(error), severity="warning")
 
 
 def _replaced_evaluators(parsed: ParsedSuite) -> str | None:

@@ -141,8 +141,9 @@ MAX_CHAIN = 10
 """The maximum length of a chain of `use_target`."""
 
 _ENTRY_PATH = re.compile(r"\$\.targets\[(\d+)\]")
-_JUDGE_KEYS = ("judge", "judge_target", "judgeTarget")
-_TARGET_NAME_KEYS = (*_JUDGE_KEYS, "fallback_targets", "fallbackTargets")
+JUDGE_KEYS = ("judge", "judge_target", "judgeTarget")
+"""The keys of a target that name the judge of its answers."""
+_TARGET_NAME_KEYS = (*JUDGE_KEYS, "fallback_targets", "fallbackTargets")
 
 
 class ParsedTargets(Struct, frozen=True):
@@ -381,9 +382,9 @@ def _check_names(
         if isinstance(name, str):
             _record_repeated_name(reader, ("targets", index, "name"), name, places)
         for at, target in _named_targets(raw):
-            if target == name and at[0] not in _JUDGE_KEYS:
+            if target == name and at[0] not in JUDGE_KEYS:
                 reader.error(("targets", index, *at), "a target cannot be its own fallback")
-            is_judge = at[0] in _JUDGE_KEYS
+            is_judge = at[0] in JUDGE_KEYS
             if is_judge and names_model(target, providers):
                 continue
             if target not in names and not holds_reference(target):
