@@ -243,7 +243,7 @@ def test_each_target_and_prompt_is_confirmed_by_itself(project: Project) -> None
     arguments = ("--baseline", "two", "--target", "t", "--target", "u")
     code, said = project.call("run", "suite.yaml", *arguments, *GATE)
     assert (code, project.calls()) == (1, ["a", "b", "c", "b", "b"])
-    assert "✗ b on t  0.00 (was 1.00)  failed again in 2 re-runs\n" in said
+    assert "  ✗ t  0.00 (was 1.00)  failed again in 2 re-runs\n" in said
 
 
 def test_a_conversation_is_held_again_as_a_whole(project: Project) -> None:

@@ -38,9 +38,13 @@ class RowLabels(Struct, frozen=True):
 
     def case(self, result: CaseResult) -> str:
         """Return the case of a result, with its suite if the run has several, and its prompt, on one line."""
-        suite = f" ({result.slot.suite})" if self.with_suite else ""
         prompt = "" if result.prompt is None else f" · {result.prompt}"
-        return one_line(f"{result.slot.eval_id}{suite}{prompt}"[:_MAX_CLEANED_CHARS])
+        return one_line(f"{self.id(result)}{prompt}"[:_MAX_CLEANED_CHARS])
+
+    def id(self, result: CaseResult) -> str:
+        """Return the case of a result without its prompt, with its suite if the run has several, on one line."""
+        suite = f" ({result.slot.suite})" if self.with_suite else ""
+        return one_line(f"{result.slot.eval_id}{suite}"[:_MAX_CLEANED_CHARS])
 
     def trial(self, result: CaseResult) -> str:
         """Return ` trial 2 of 3`; empty for cases with one trial."""
