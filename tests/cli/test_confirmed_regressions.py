@@ -243,7 +243,7 @@ def test_each_target_and_prompt_is_confirmed_by_itself(project: Project) -> None
     arguments = ("--baseline", "two", "--target", "t", "--target", "u")
     code, said = project.call("run", "suite.yaml", *arguments, *GATE)
     assert (code, project.calls()) == (1, ["a", "b", "c", "b", "b"])
-    assert "✗ b on t  0.00 (was 1.00)  failed again in 2 re-runs\n" in said
+    assert "  ✗ t  0.00 (was 1.00)  failed again in 2 re-runs\n" in said
 
 
 def test_the_numbers_of_regressions_name_their_units(project: Project) -> None:
@@ -301,3 +301,15 @@ def test_re_runs_that_other_evaluators_judged_do_not_confirm(project: Project) -
     code, said = project.call("rescore", "latest")
     assert "an error (agentv retry --errors) or are missing (agentv resume)" in said
     assert code == 3, said
+
+
+def test_a_case_is_shown_trial_by_trial_with_numbered_reruns_and_no_text_twice(project: Project) -> None:
+    script(project, b=["fail"])
+    run(project, "--trials", "2", *GATE)
+    _, said = project.call("show", "latest", "b")
+    heads = [line for line in said.splitlines() if line.startswith("✗ b")]
+    names = [head.removeprefix("✗ b").partition("  (suite")[0] for head in heads]
+    rerun = " on t: fail, score 0.00, re-run {} (to confirm a regression) that does not count"
+    assert names == [" on t: fail, score 0.00", rerun.format(1), rerun.format(2), " trial 2 on t: fail, score 0.00"]
+    assert (said.count("question\n"), said.count("we will see\n")) == (1, 1)
+    assert said.count("answer, scores and steps: the same as above") == 3

@@ -68,8 +68,7 @@ def test_a_case_that_fell_is_named_first_with_both_answers(project: Project) -> 
     assert screen[1] == "✗ case-3  0.00 (was 1.00)"
     assert [line.split(maxsplit=2) for line in screen[2:7]] == [[name, "│", text] for name, text in texts.items()]
     assert said.index("failed on 1 case") < said.index("12 of 14 passed")
-    assert "case-1" not in "".join(screen)
-    assert "did not pass: 2 cases\nand 1 more: agentv show" in said
+    assert said.index("did not pass: 2 cases") < said.index("others that did not pass\n✗ case-1  0.00")
     (gate,) = json.loads(reports["json"])["gates"]
     (case,) = gate["cases"]
     assert (case["eval_id"], case["question"], case["answer"], gate["cases_total"]) == (
@@ -85,7 +84,11 @@ def test_a_case_that_fell_is_named_first_with_both_answers(project: Project) -> 
         assert at == sorted(at), kind
         assert ("failed on 1 case" in reports[kind]) == (kind != "github")
         assert len(at) >= 3, kind
-    assert "case-1" not in reports["md"]
+    assert (
+        reports["md"].index("`case-3`")
+        < reports["md"].index("others that did not pass")
+        < reports["md"].index("`case-1`")
+    )
     first = ET.fromstring(reports["junit.xml"]).find("testsuite/testcase")
     assert first is not None
     failure = first.find("failure")
@@ -124,6 +127,7 @@ def test_a_run_names_ten_of_its_failing_cases_once(project: Project, gate: str |
     block = said[said.index(heading) :].split("\n\n")[0]
     assert block.count("question │ question case-") == said.count("question │") == 10
     assert "and 2 more: agentv show" in block
+    assert block.endswith("--failed\ncase-10, case-11")
 
 
 def test_a_gate_of_one_tag_names_only_its_cases(project: Project) -> None:
@@ -133,7 +137,8 @@ def test_a_gate_of_one_tag_names_only_its_cases(project: Project) -> None:
     break_cases(project, "case-2", "case-5")
     code, said = project.call("run", "tagged.yaml", "--gate", "tag(refund).pass_rate >= 90%")
     block = said[said.index("failed on 1 case") :].split("\n\n")[0]
-    assert (code, "case-2" in block, "case-5" in block) == (1, True, False)
+    of_gate, _, others = block.partition("others that did not pass")
+    assert (code, "case-2" in of_gate, "case-5" in of_gate, "case-5" in others) == (1, True, False, True)
 
 
 def test_a_gate_that_holds_names_no_case(project: Project) -> None:
@@ -188,7 +193,37 @@ def test_cases_of_several_failed_gates_are_listed_once(project: Project) -> None
         "run", "suite.yaml", "--baseline", "before", "--gate", "regressions <= 0", "--gate", "mean >= 0.9"
     )
     assert said.count("question │") == 10
-    assert "gate 'mean >= 0.9' failed on 12 cases, 10 of them listed above\nand 2 more: agentv show" in said
+    assert said.count("✗ case-0  0.00 (was 1.00)  also 'mean >= 0.9'") == 1
+    assert said.count("and 2 more: agentv show") == said.count("more: agentv") == 1
+
+
+def test_a_case_stands_once_with_its_targets_and_equal_answers_once(project: Project) -> None:
+    (project.folder / "targets.yaml").write_text(
+        "targets: [{name: t, provider: python, callable: 'agent.py:answer'}, "
+        "{name: u, provider: python, callable: 'agent.py:answer'}, {name: v, provider: mock, response: no idea}]\n"
+    )
+    break_cases(project, "case-2")
+    _, said = project.call("run", "suite.yaml", "--case", "case-2", "--target", "t", "--target", "u", "--target", "v")
+    block = said[said.index("✗ case-2\n") :].split("\n\n")[0]
+    assert block.splitlines() == [
+        "✗ case-2",
+        "  question │ question case-2",
+        "  expected │ x",
+        "  ✗ t  0.00",
+        "  ✗ u  0.00",
+        "    answer │ we will see",
+        '    reason │ has: expected "answer", got "we will see"',
+        "  ✗ v  0.00",
+        "    answer │ no idea",
+        '    reason │ has: expected "answer", got "no idea"',
+    ]
+
+
+def test_a_run_that_passed_has_a_line_for_each_failing_case(project: Project) -> None:
+    break_cases(project, "case-2")
+    short, full = (project.call("run", "suite.yaml", "--gate", "pass_rate >= 50%", *each)[1] for each in ((), ("-v",)))
+    assert '✗ case-2  0.00  has: expected "answer", got "we will see"\n\n' in short
+    assert "✗ case-2  0.00\n  question │" in full
 
 
 def test_the_comment_on_a_pull_request_stays_short(project: Project) -> None:
@@ -197,8 +232,8 @@ def test_the_comment_on_a_pull_request_stays_short(project: Project) -> None:
     project.call("run", "suite.yaml", "--name", "before", "--gate", "none")
     break_cases(project, *[f"case-{number}" for number in range(3, 111)])
     _, _, reports = run_and_report(project, "--baseline", "before", "--gate", "regressions <= 0")
-    assert "and 97 more" in reports["md"]
-    assert len(reports["md"]) < 6_000
+    assert "and 98 more" in reports["md"]
+    assert len(reports["md"]) < 6_500
 
 
 def test_not_worse_names_every_case_that_fell(project: Project) -> None:
@@ -208,7 +243,7 @@ def test_not_worse_names_every_case_that_fell(project: Project) -> None:
     assert code == 1
     block = said[said.index("gate 'not worse' failed on 12 cases") :].split("\n\n")[0]
     assert block.count("before   │ answer to question case-") == 10
-    assert "and 2 more: agentv compare" in block
+    assert "and 2 more: agentv show" in block
     _, later = project.call("report", "latest")
     assert "gate 'not worse' failed on 12 cases" in later
 

@@ -252,12 +252,12 @@ def test_it_fits_a_comment_and_counts_what_does_not(count: int) -> None:
         assert f"- and {count - shown:,} more: `agentv show" in text
 
 
-def test_cases_after_the_third_are_collapsed() -> None:
+def test_cases_after_the_fifth_are_collapsed() -> None:
     slot = make_result().slot
     rows = [make_result(slot=replace(slot, eval_id=f"refund-{number}")) for number in range(12)]
     page = rendered(written(report_of(rows)))
-    before, _, collapsed = page.partition("<details><summary>7 more</summary>")
-    assert (before.count("✗ <code>refund-"), collapsed.partition("</details>")[0].count("✗ <code>refund-")) == (3, 7)
+    before, _, collapsed = page.partition("<details><summary>5 more</summary>")
+    assert (before.count("✗ <code>refund-"), collapsed.partition("</details>")[0].count("✗ <code>refund-")) == (5, 5)
     assert "<p>and 2 more: " in collapsed or "<li>and 2 more: " in collapsed
 
 

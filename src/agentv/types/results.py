@@ -39,6 +39,13 @@ GateState: TypeAlias = Literal["passed", "failed", "undecided", "not_evaluated"]
 """The state of a gate: `undecided` if a run lacks the data for it, `not_evaluated` if it does not apply to the run."""
 
 
+class CaseId(NamedTuple):
+    """A case of a suite, whatever its prompt and target."""
+
+    suite: str
+    eval_id: str
+
+
 class CaseName(NamedTuple):
     """The unit of pairing: a case of a suite with a target, and with a prompt if the suite has prompts.
 
@@ -82,6 +89,11 @@ class CaseOutcome(Struct, frozen=True):
         slot = self.result.slot
         return CaseName(slot.suite, slot.eval_id, slot.target, slot.prompt)
 
+    @property
+    def id(self) -> CaseId:
+        """The case without its target and prompt."""
+        return CaseId(self.result.slot.suite, self.result.slot.eval_id)
+
 
 class GateResult(Struct, frozen=True):
     """One gate expression with its result."""
@@ -94,7 +106,11 @@ class GateResult(Struct, frozen=True):
     """
     sentence: str
     cases: tuple[CaseOutcome, ...] = ()
-    """The first of the `cases_total` cases that made the gate fail, the worst first."""
+    """The first of the `cases_total` cases that made the gate fail, the worst first; targets and prompts of a case
+    follow each other.
+    """
+    other_cases: tuple[CaseId, ...] = ()
+    """The next worst cases."""
     cases_total: int = 0
     """The number of the cases, each with its targets and prompts."""
     cases_distinct: int = 0
@@ -209,7 +225,12 @@ class RunReport(Struct, frozen=True):
     failing_total: int = 0
     """The number of all rows that did not pass."""
     cases: tuple[CaseOutcome, ...] = ()
-    """The first cases that did not pass: failed ones, then borderline ones, then those with an error."""
+    """The first cases that did not pass: failed ones, then borderline ones, then those with an error.
+
+    Targets and prompts of a case follow each other.
+    """
+    other_cases: tuple[CaseId, ...] = ()
+    """The next cases that did not pass, up to a limit."""
     cases_total: int = 0
     """The number of all cases that did not pass, each with its targets and prompts."""
     cases_distinct: int = 0

@@ -330,16 +330,18 @@ def _print_corrected_rates(stored: StoredRun) -> None:
 
 
 def _views(stored: StoredRun, shown: ShownRows, query: RowQuery) -> "list[CaseView]":
-    """Return the selected results with their details, followed by the re-runs of these."""
+    """Return the selected results with their details by case, prompt, target and trial, each with its re-runs."""
+    from agentv.engine.stored.report import plan_order
     from agentv.engine.stored.report_tools import read_details
-    from agentv.reports.run.views import CaseView
+    from agentv.reports.run.views import CaseView, views_in_order
 
     rows = list(shown.rows)
     if not rows:
         _refuse_case(stored, query)
     slots = {row.slot for row in rows}
     rows += [row for row in stored.reruns() if row.slot in slots]
-    return [CaseView(each.result, each.case, each.answer, each.labels) for each in read_details(stored, rows)]
+    views = [CaseView(each.result, each.case, each.answer, each.labels) for each in read_details(stored, rows)]
+    return list(views_in_order(views, plan_order(stored))) if query.sort == "written" else views
 
 
 def _refuse_case(stored: StoredRun, query: RowQuery) -> NoReturn:

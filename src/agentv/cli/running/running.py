@@ -53,6 +53,7 @@ def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: Out
         paint=choose_paint(is_terminal=is_live, env=os.environ),
         files=files,
         labels=RowLabels(with_suite=len(plan.suites) > 1, with_target=len(plan.targets) > 1),
+        is_full=output.verbose,
     )
     return "".join(map(escape_commands, text.splitlines(keepends=True))) if runner_parses_log(os.environ) else text
 

@@ -32,19 +32,23 @@ def make_run_cache(plan: RunPlan, *, run_id: str, clock: Clock) -> "RunCache | N
 
 
 def uncached_target_notes(plan: RunPlan) -> Iterator[str]:
-    """Yield a note for each target or judge whose answers are not cached although the run has a cache.
+    """Yield a note for the targets and judges whose answers are not cached although the run has a cache.
 
-    Providers of canned answers are left out, because their answers cost nothing.
+    Those with the same provider and reason share a note. Providers of canned answers, which cost nothing, are left out.
     """
     if plan.options.cache == "off":
         return
     from agentv.engine.calling.target_answer_cache import why_not_cached  # noqa: PLC0415
 
+    names: dict[tuple[str, str], dict[str, None]] = {}
     for target in (*plan.targets, *plan.judges):
         spec = plan.specs.providers.get(target.provider)
         reason = why_not_cached(target, spec)
         if reason is not None and not spec.is_canned:
-            yield f"target {target.name!r} ({target.provider}) is called every time, despite --cache: {reason}"
+            names.setdefault((target.provider, reason), {})[repr(target.name)] = None
+    for (provider, reason), of in names.items():
+        subject, verb = ("target", "is") if len(of) == 1 else ("targets", "are")
+        yield f"{subject} {', '.join(of)} ({provider}) {verb} called every time, despite --cache: {reason}"
 
 
 class _CacheCleaner(Struct):

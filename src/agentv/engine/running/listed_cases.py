@@ -108,6 +108,7 @@ def with_cases(
         else replace(
             gate,
             cases=outcomes(of),
+            other_cases=of.others,
             cases_total=of.total,
             cases_distinct=of.total if of.distinct is None else of.distinct,
             is_whole_run=of.is_whole_run,
@@ -118,6 +119,7 @@ def with_cases(
         report,
         verdict=replace(verdict, gates=tuple(gates)),
         cases=outcomes(listed.not_passed),
+        other_cases=listed.not_passed.others,
         cases_total=listed.not_passed.total,
         cases_distinct=listed.not_passed.distinct or 0,
     )

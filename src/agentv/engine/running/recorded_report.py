@@ -10,7 +10,7 @@ from agentv.scoring.gates.failing_cases import NO_CASES, ListedCase, ListedCases
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue, objects_of
-from agentv.types.results import RowState, RunReport, RunVerdict, gate_from_json, gate_to_json
+from agentv.types.results import CaseId, RowState, RunReport, RunVerdict, gate_from_json, gate_to_json
 from agentv.types.summaries import BaselineSummary, baseline_from_json, baseline_to_json
 
 if TYPE_CHECKING:
@@ -91,7 +91,10 @@ def reported_fields(
 def _cases_to_json(listed: ListedCases) -> JsonObject:
     """Return the cases that fell against the baseline as JSON; nothing without any."""
     fallen = [msgspec.to_builtins(case) for case in listed.cases if case.before is not None]
-    return {"cases": fallen, "cases_total": listed.total, "cases_distinct": listed.distinct} if fallen else {}
+    if not fallen:
+        return {}
+    others = msgspec.to_builtins(listed.others)
+    return {"cases": fallen, "other_cases": others, "cases_total": listed.total, "cases_distinct": listed.distinct}
 
 
 def _cases_from_json(fields: JsonObject) -> ListedCases:
@@ -103,6 +106,7 @@ def _cases_from_json(fields: JsonObject) -> ListedCases:
             msgspec.convert(fields["cases"], tuple[ListedCase, ...]),
             msgspec.convert(fields.get("cases_total"), int),
             msgspec.convert(fields.get("cases_distinct"), int | None),
+            others=msgspec.convert(fields.get("other_cases", ()), tuple[CaseId, ...]),
         )
     except msgspec.ValidationError as error:
         raise StorageError(f"event {REPORTED!r}, `cases` of a gate: {error}") from error

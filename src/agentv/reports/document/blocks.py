@@ -119,7 +119,7 @@ _MAX_EXCERPT_CHARS = 16_000
 class Item(Struct, frozen=True):
     """An item with facts behind its head, and comments below: pairs of a name, which may be empty, and a text.
 
-    `excerpts` follow the comments.
+    `excerpts` follow the comments, and `parts` the excerpts. `brief` is a text behind the facts that may be cut.
     """
 
     head: Phrase
@@ -127,6 +127,8 @@ class Item(Struct, frozen=True):
     mark: RowState | None = None
     comments: tuple[tuple[str, str], ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
+    parts: "tuple[Item, ...]" = ()
+    brief: str = ""
 
 
 class Items(Struct, frozen=True):

@@ -204,7 +204,9 @@ def _item(item: Item) -> Html:
         for name, text in item.comments
     ]
     head = element("dt", mark, f" {plain(item.head)}" if mark else plain(item.head), facts, dir="auto")
-    return element("dl", head, *comments, *map(_excerpt, item.excerpts))
+    brief = element("dd", shortened(item.brief, max_chars=_MAX_COMMENT_CHARS), dir="auto") if item.brief else None
+    parts = (element("dd", _item(each)) for each in item.parts)
+    return element("dl", head, brief, *comments, *map(_excerpt, item.excerpts), *parts)
 
 
 def _excerpt(excerpt: Excerpt) -> Html:

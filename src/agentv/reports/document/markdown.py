@@ -36,7 +36,7 @@ from agentv.reports.text.signs import UNICODE, sparkline
 from agentv.types.results import RowState
 
 _MAX_QUOTE_CHARS = 300
-_MAX_OPEN_ITEMS = 3
+_MAX_OPEN_ITEMS = 5
 """The number of items with excerpts that are not collapsed, so that a comment fits a screen."""
 _LINE_BREAK = "\\\n"
 _DASH = "\\-"
@@ -96,7 +96,7 @@ class MarkdownRenderer(Renderer[str]):
     def items(self, items: Items) -> Iterator[str]:
         """Yield the items as a list, each with its texts below; the last of many long ones are collapsed."""
         shown = list(map(_item, items.items))
-        if len(shown) <= _MAX_OPEN_ITEMS or not any(item.excerpts for item in items.items):
+        if len(shown) <= _MAX_OPEN_ITEMS or not any(item.excerpts or item.parts for item in items.items):
             yield from _list((*shown, _line(items.more)))
             return
         yield from _list(shown[:_MAX_OPEN_ITEMS])
@@ -156,12 +156,15 @@ def _list(texts: Iterable[str]) -> Iterator[str]:
 
 def _item(item: Item) -> str:
     facts = f" {_line(joined(item.facts, ', '))}" if item.facts else ""
+    brief = f" {short_code(item.brief)}" if item.brief else ""
     comments = (
         f"{f'{_line(name)}: ' if name else ''}{inline_code(text, max_chars=_MAX_QUOTE_CHARS)}"
         for name, text in item.comments
     )
     excerpts = (_excerpt(each) for each in item.excerpts)
-    return f"{_LINE_BREAK}  ".join((f"{_mark(item.mark)}{_line(item.head)}{facts}", *comments, *excerpts))
+    parts = (_item(each).replace(f"{_LINE_BREAK}  ", f"{_LINE_BREAK}    ") for each in item.parts)
+    lines = f"{_LINE_BREAK}  ".join((f"{_mark(item.mark)}{_line(item.head)}{facts}{brief}", *comments, *excerpts))
+    return "\n  - ".join((lines, *parts))
 
 
 def _excerpt(excerpt: Excerpt) -> str:

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from agentv.reports.document.blocks import (
     BEST_MARK,
     Bars,
@@ -29,7 +31,7 @@ from agentv.reports.document.blocks import (
 from agentv.reports.document.renderer import Renderer
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import UNICODE, Paint, Signs, sparkline, state_colour, without_colour
-from agentv.reports.text.width import clip, clip_middle, display_width, wrap
+from agentv.reports.text.width import clip, clip_middle, display_width, pad, wrap
 from agentv.reports.text.width import table as aligned
 
 _WIDTH = 80
@@ -39,6 +41,8 @@ _MIN_HEAD_WIDTH = 8
 _MAX_WIDTH = 300
 """The width of a line of an excerpt where nothing is wrapped."""
 _MAX_COMMENT_LINES = 3
+_MIN_BRIEF_WIDTH = 30
+_GAP = 2
 _MAX_VALUE_WIDTH = 28
 _COMMON_CHARS_SHOWN = 8
 _COLOURS: dict[Tone, str] = {"good": "green", "bad": "red", "unsure": "bold"}
@@ -95,14 +99,22 @@ class TextRenderer(Renderer[str]):
     def items(self, items: Items) -> Iterator[str]:
         """Yield each item with its comments behind a gutter."""
         for item in items.items:
-            yield from self._item_head(item)
-            for name, text in item.comments:
-                yield from self._comment(f"{name}: {text}" if name else text)
-            name_width = max((len(each.name) for each in item.excerpts), default=0)
-            for excerpt in item.excerpts:
-                yield from self._excerpt(excerpt, name_width)
+            yield from self._item(item)
         if items.more:
             yield self._clean(items.more)  # not wrapped: a command is to be copied
+
+    def _item(self, item: Item) -> Iterator[str]:
+        yield from self._item_head(item)
+        for name, text in item.comments:
+            yield from self._comment(f"{name}: {text}" if name else text)
+        name_width = max((len(each.name) for each in item.excerpts), default=0)
+        for excerpt in item.excerpts:
+            yield from self._excerpt(excerpt, name_width)
+        inner = TextRenderer(None if self.width is None else max(self.width - _INDENT, 1), self.signs, self.paint)
+        width = max((display_width(inner._clean(each.head)) for each in item.parts), default=0)
+        for part in item.parts:
+            head = pad(inner._clean(part.head), width) if part.facts else part.head
+            yield from (f"{' ' * _INDENT}{line}" for line in inner._item(replace(part, head=head)))
 
     def names(self, names: Names) -> Iterator[str]:
         """Yield the heading, and the names below."""
@@ -176,11 +188,20 @@ class TextRenderer(Renderer[str]):
         facts = "".join(f"  {self._clean(each)}" for each in item.facts)
         text = self._clean(item.head)
         mark, colour = ("", "") if item.mark is None else (f"{self.signs.marks[item.mark]} ", state_colour(item.mark))
-        first, others = f"{text}{facts}", []
-        if self.width is not None and display_width(mark + first) > self.width:
-            first, *others = wrap(first, max(self.width - _INDENT, 1))
+        first, *others = self._head_lines(f"{text}{facts}", self._clean(item.brief), display_width(mark))
         yield f"{self.paint(mark[:1], colour)}{mark[1:]}{first}"
         yield from (f"{' ' * _INDENT}{line}" for line in others)
+
+    def _head_lines(self, head: str, brief: str, mark_width: int) -> list[str]:
+        """Return a head, wrapped, and a text behind it that is cut; below it if less than 30 cells are left for it."""
+        if self.width is None:
+            return [f"{head}  {brief}" if brief else head]
+        room = self.width - mark_width - display_width(head) - _GAP
+        if brief and room >= min(_MIN_BRIEF_WIDTH, display_width(brief)):
+            return [f"{head}  {self._clipped(brief, room)}"]
+        inner = max(self.width - _INDENT, 1)
+        lines = wrap(head, inner) if room < -_GAP else [head]
+        return [*lines, self._clipped(brief, inner)] if brief else lines
 
     def _excerpt(self, excerpt: Excerpt, name_width: int) -> Iterator[str]:
         """Yield the lines of an excerpt behind its name and a gutter."""

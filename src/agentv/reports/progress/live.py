@@ -14,7 +14,7 @@ from rich.text import Text
 
 from agentv.reports.progress.finished_cases import FinishedCases
 from agentv.reports.progress.progress import Progress, judged, plan_text, stopping_text
-from agentv.reports.run.failed_cases import case_line
+from agentv.reports.run.failed_cases import case_lines
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels
 from agentv.reports.text.amounts import count_text, percent_text
 from agentv.reports.text.printable import one_line
@@ -193,8 +193,7 @@ class LiveScreen:
         for case in cases:
             state = row_state(case.result)
             mark = self._signs.marks[state]
-            line = case_line(mark, case, self._labels, signs=self._signs, width=self._width)
-            first, *others = [line] if display_width(line) <= self._width else wrap(line, self._width - 2)
+            first, *others = case_lines(mark, case, self._labels, signs=self._signs, width=self._width)
             for text in (first, *(f"  {each}" for each in others)):
                 self._write(text, _STYLES[state])
 

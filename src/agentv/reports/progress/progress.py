@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.reports.progress.finished_cases import FinishedCases
-from agentv.reports.run.failed_cases import annotations, case_line
+from agentv.reports.run.failed_cases import annotations, case_lines
 from agentv.reports.run.figures import STATE_NAMES
 from agentv.reports.run.file_changes import ChangesText, FileChanges
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels
@@ -309,7 +309,7 @@ class PlainLines:
 
     def _write_case(self, case: CaseOutcome) -> None:
         word = _STATE_WORDS[row_state(case.result)]
-        self._line(case_line(word, case, self._labels, signs=self._signs, width=_MAX_LINE_WIDTH))
+        self._line("  ".join(case_lines(word, case, self._labels, signs=self._signs, width=_MAX_LINE_WIDTH)))
 
     def _annotate(self, report: RunReport) -> None:
         for command in annotations(report, self._labels):

@@ -72,7 +72,7 @@ def run_document(report: RunReport, record: RunRecord | None, *, is_short: bool)
     facts = Facts(tuple(_facts(report, record)))
     blocks = (
         *(() if is_short else (facts,)),
-        *_cases(report),
+        *_cases(report, limits),
         *(_tables(report, limits) if has_tables(report) or not is_short else (target_lines(report),)),
         *_corrected(report, limits),
         *_baseline(report),
@@ -160,11 +160,12 @@ def _commit(git: JsonObject | None) -> str:
     return f"{commit} with changes" if commit and (git or {}).get("dirty") else commit
 
 
-def _cases(report: RunReport) -> Iterator[Block]:
+def _cases(report: RunReport, limits: "_Limits") -> Iterator[Block]:
     """Yield the cases that did not pass."""
     suites = {case.result.slot.suite for case in _named_cases(report)}
     labels = RowLabels(with_suite=len(suites) > 1, with_target=len(report.targets) > 1, with_place=True)
-    yield from case_blocks(report, labels)
+    is_short = limits.is_short and report.exit_code == 0
+    yield from case_blocks(report, labels, is_short=is_short, is_whole=not limits.is_short)
 
 
 def _named_cases(report: RunReport) -> Iterator[CaseOutcome]:

@@ -48,15 +48,18 @@ def end_report(
     paint: Paint = without_colour,
     files: Sequence[str] = (),
     labels: RowLabels = PLAIN_LABELS,
+    is_full: bool = False,
 ) -> str:
     """Return the report at the end of a run; the last line is the verdict with the exit code.
 
-    `width` None: nothing is wrapped or cut. `files` are the written exports.
+    `width` None: nothing is wrapped or cut. `files` are the written exports. Cases that did not pass have one line each
+    if the gates allow them, unless `is_full`.
     """
     signs = UNICODE if unicode else ASCII
     text = TextRenderer(width, signs, paint)
+    is_short = report.exit_code == 0 and not is_full
     blocks = [
-        *(list(text.block(each)) for each in case_blocks(report, labels)),
+        *(list(text.block(each)) for each in case_blocks(report, labels, is_short=is_short)),
         *(_tables(report, width, paint, text) if has_tables(report) else [list(text.block(target_lines(report)))]),
         [*table(corrected_rows(report.corrected), width, paint), *corrected_notes(report.corrected)],
         [] if report.baseline is None else baseline_lines(report.baseline, width, signs),

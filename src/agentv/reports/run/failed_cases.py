@@ -1,31 +1,37 @@
 """The cases that did not pass, and those that made a gate fail, as every report of a run shows them."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, zip_longest
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.reports.document.blocks import (
     Block,
     Excerpt,
     Item,
     Items,
+    Lines,
     Phrase,
     Quote,
     Section,
     Sentence,
     Tone,
     Verdict,
+    joined,
     plain,
 )
-from agentv.reports.run.row_text import RowLabels, row_reason, row_reasons, row_score, workflow_command
+from agentv.reports.run.row_text import RowLabels, cell_text, row_reason, row_reasons, row_score, workflow_command
 from agentv.reports.text.amounts import count_text, score_text
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import STATES_OF_GATES, UNICODE, Signs
-from agentv.reports.text.width import clip, display_width, pad
+from agentv.reports.text.width import clip, display_width, pad, wrap
 from agentv.scoring.gates.case_units import cases_text
+from agentv.scoring.gates.failing_cases import shown_first
 from agentv.scoring.results.aggregation import row_state
-from agentv.types.results import CaseOutcome, GateResult, GateState, RunReport
+from agentv.types.results import CaseId, CaseName, CaseOutcome, GateResult, GateState, RunReport
 
 _TONES: Mapping[GateState, Tone] = {
     "passed": "good",
@@ -36,52 +42,161 @@ _TONES: Mapping[GateState, Tone] = {
 _MAX_COMMAND_CHARS = 500
 _MAX_ANSWER_LINES = 3
 _MAX_REASON_LINES = 4
+_MAX_CASES = 10
+_MAX_PARTS = 12
+"""The number of prompts and targets that are shown of one case."""
+_MAX_NAMES_CHARS = 380
+"""About five lines of a terminal."""
+_MAX_VARIANTS_CHARS = 40
+_SHARED = ("question", "expected")
+"""The texts of a case that do not depend on its target."""
+NOT_IN_FILE = "its answer is not in the file"
+"""The answer of a case in a baseline that is a file of scores, or a run that was deleted since."""
 
 
 def gate_outcomes(report: RunReport) -> Iterator[Verdict]:
-    """Yield the outcome of each gate, if there are several."""
+    """Yield the outcomes of the gates that the verdict does not name."""
     gates = report.verdict.gates
-    if len(gates) > 1:
+    left = [each for each in gates if each.sentence not in report.verdict.sentence] if len(gates) > 1 else []
+    if left:
         yield Verdict(
-            tuple(Sentence(Quote(each.sentence), _TONES[each.state], STATES_OF_GATES[each.state]) for each in gates)
+            tuple(Sentence(Quote(each.sentence), _TONES[each.state], STATES_OF_GATES[each.state]) for each in left)
         )
+
+
+class FailedCase(Struct, frozen=True):
+    """A case that did not pass, or that made a gate fail."""
+
+    outcomes: tuple[CaseOutcome, ...]
+    """Its prompts and targets that did not pass, or that count against the gate."""
+    also: tuple[str, ...] = ()
+    """The other failed gates that list it."""
+
+    @property
+    def id(self) -> CaseId:
+        """The suite and the id of the case."""
+        return self.outcomes[0].id
+
+    @property
+    def worst(self) -> CaseOutcome:
+        """The first of the outcomes with the worst state."""
+        return min(self.outcomes, key=lambda each: shown_first(each.result)[0])
+
+    def groups(self) -> Iterator[tuple[CaseOutcome, ...]]:
+        """Yield its prompts and targets, those with the same answer and reason together."""
+        same: dict[object, list[CaseOutcome]] = {}
+        for each in self.outcomes:
+            texts = tuple((text.name, text.text) for text in _cell_texts(each) if text.name != "before")
+            same.setdefault(texts, []).append(each)
+        yield from map(tuple, same.values())
 
 
 class CaseList(Struct, frozen=True):
     """Some of the cases that did not pass, under a heading that says what they have in common."""
 
     heading: Phrase
-    cases: tuple[CaseOutcome, ...]
-    rest: int = 0
-    """The number of cases that are not listed."""
+    cases: tuple[FailedCase, ...]
+
+
+class FailedCases(Struct, frozen=True):
+    """The cases of a report that did not pass or made a gate fail; no case is in it twice."""
+
+    heading: Phrase
+    lists: tuple[CaseList, ...]
+    others: tuple[CaseId, ...] = ()
+    """The cases that are not shown, as far as their names are known."""
+    others_total: int = 0
+    """The number of cases that are not shown."""
     command: str = ""
-    """The command that lists them."""
+    """The command that shows all."""
+
+    @property
+    def shown(self) -> Iterator[FailedCase]:
+        """The cases that are shown."""
+        return (case for each in self.lists for case in each.cases)
 
 
-def case_lists(report: RunReport) -> Iterator[CaseList]:
-    """Yield the cases that made each gate fail, then the others that did not pass; no case is in two lists.
+def failed_cases(report: RunReport) -> FailedCases:
+    """Return the cases that made each gate fail, those of gates about a baseline first, then the others.
 
-    A gate on all results of the run has no list of its own: the last one has its cases. If another gate fails, the last
-    list has only cases with an error.
+    At most ten cases are shown. A gate on all results of the run has no list of its own: the last one has its cases.
     """
-    gates = [gate for gate in report.verdict.gates_with_cases if not gate.is_whole_run]
-    named: dict[object, CaseOutcome] = {}
-    missing = _missing_answers(report)
+    gates = sorted(_of_files(report.verdict.gates_with_cases), key=lambda gate: gate.cases[0].before is None)
+    outcomes: dict[CaseId, dict[CaseName, CaseOutcome]] = {}
+    for case in (*(case for gate in gates for case in gate.cases), *report.cases):
+        outcomes.setdefault(case.id, {}).setdefault(case.name, case)
+    ids = [list(dict.fromkeys(case.id for case in gate.cases)) for gate in gates]
+    run_ids = list(dict.fromkeys(case.id for case in report.cases))
+    shown = _first_of_each(ids, run_ids)
+    lists, missing = [], _missing_answers(report)
+    for number, gate in enumerate((*gates, None)):
+        listed = tuple(
+            FailedCase(
+                tuple(sorted(outcomes[each].values(), key=lambda case: (case.name.prompt or "", case.name.target))),
+                tuple(repr(other.expression) for other, of in zip(gates, ids, strict=True) if each in of)[1:],
+            )
+            for each, of in shown.items()
+            if of == number
+        )
+        if listed:
+            lists.append(CaseList("" if gate is None else (*gate_heading(gate), *missing), listed))
+            missing = ()
+    known = dict.fromkeys((*outcomes, *(each for gate in gates for each in gate.other_cases), *report.other_cases))
+    not_passed = {each for each in outcomes if _has_failed(outcomes[each].values())} | set(report.other_cases)
+    others = tuple(each for each in known if each not in shown)
+    unknown = max(0, report.cases_distinct - len(not_passed | set(run_ids)))
+    heading = f"did not pass: {_count(report.cases_total, report.cases_distinct, report.cases)}"
+    if len(lists) > 1 and not lists[-1].heading:
+        lists[-1] = CaseList("others that did not pass", lists[-1].cases)
+    return FailedCases(
+        heading if report.cases_total else "", tuple(lists), others, len(others) + unknown, _command(report)
+    )
+
+
+def _of_files(gates: Iterable[GateResult]) -> Iterator[GateResult]:
+    """Yield the gates that do not count the whole run; the same gate of several eval files becomes one."""
+    by_expression: dict[str, list[GateResult]] = {}
     for gate in gates:
-        cases = tuple(each for each in gate.cases if each.name not in named)
-        above = len(gate.cases) - len(cases)
-        heading = (*gate_heading(gate), f", {above:,} of them listed above" if above else "", *missing)
-        missing = ()
-        named.update((each.name, each) for each in cases)
-        yield CaseList(heading, cases, gate.cases_total - len(gate.cases), _command_of(gate, report))
-    others = tuple(each for each in report.cases if each.name not in named)
-    if gates:
-        others = tuple(each for each in others if row_state(each.result) == "error")
-    not_passed = sum(row_state(each.result) not in ("pass", "skipped") for each in named.values())
-    rest = max(0, report.cases_total - not_passed - len(others))
-    if others or rest:
-        total = _count(report.cases_total, report.cases_distinct, report.cases)
-        yield CaseList(f"did not pass: {total}", others, rest, f"agentv show {report.run_id} --failed")
+        if not gate.is_whole_run:
+            by_expression.setdefault(gate.expression, []).append(gate)
+    for first, *others in by_expression.values():
+        every = (first, *others)
+        in_turn = zip_longest(*([*_by_id(gate.cases).values()] for gate in every), fillvalue=())
+        yield replace(
+            first,
+            cases=tuple(case for turn in in_turn for cases in turn for case in cases),
+            other_cases=tuple(each for gate in every for each in gate.other_cases),
+            cases_total=sum(gate.cases_total for gate in every),
+            cases_distinct=sum(gate.cases_distinct for gate in every),
+        )
+
+
+def _by_id(cases: Iterable[CaseOutcome]) -> dict[CaseId, list[CaseOutcome]]:
+    found: dict[CaseId, list[CaseOutcome]] = {}
+    for case in cases:
+        found.setdefault(case.id, []).append(case)
+    return found
+
+
+def _has_failed(outcomes: Iterable[CaseOutcome]) -> bool:
+    return any(row_state(each.result) not in ("pass", "skipped") for each in outcomes)
+
+
+def _first_of_each(lists: Sequence[Sequence[CaseId]], rest: Sequence[CaseId]) -> dict[CaseId, int]:
+    """Return ten cases, each with the number of its list: from each list in turn, then from `rest`."""
+    chosen: dict[CaseId, int] = {}
+    turns = (each for turn in zip_longest(*lists) for each in enumerate(turn))
+    for number, case in (*turns, *((len(lists), case) for case in rest)):
+        if case is not None and len(chosen) < _MAX_CASES:
+            chosen.setdefault(case, number)
+    order = {case: place for place, case in enumerate(case for each in lists for case in each)}
+    return dict(sorted(chosen.items(), key=lambda each: (each[1], order.get(each[0], 0))))
+
+
+def _command(report: RunReport) -> str:
+    if not report.cases_total and report.baseline is not None:
+        return f"agentv compare {shlex.quote(one_line(report.baseline.baseline))} {report.run_id}"
+    return f"agentv show {report.run_id} --failed"
 
 
 def _missing_answers(report: RunReport) -> tuple[str | Quote, ...]:
@@ -105,31 +220,86 @@ def _count(total: int, distinct: int, cases: Sequence[CaseOutcome]) -> str:
     return cases_text(total, distinct, has_prompts=any(case.name.prompt for case in cases))
 
 
-def _command_of(gate: GateResult, report: RunReport) -> str:
-    """Return the command that lists all cases of a gate."""
-    if report.baseline is not None and gate.cases[0].before is not None:
-        return f"agentv compare {shlex.quote(one_line(report.baseline.baseline))} {report.run_id}"
-    return f"agentv show {report.run_id} --failed"
+def case_blocks(report: RunReport, labels: RowLabels, *, is_short: bool = False, is_whole: bool = False) -> list[Block]:
+    """Return the cases that did not pass, then the names of those that are not shown.
+
+    With `is_short`, a case has a line with its first reason. With `is_whole`, all known names are listed.
+    """
+    found = failed_cases(report)
+    make_item = short_item if is_short else case_item
+    items = [Items(tuple(make_item(case, labels) for case in each.cases)) for each in found.lists] or [Items(())]
+    headings = [each.heading for each in found.lists] or [""]
+    names: list[Block] = []
+    if found.others_total:
+        items[-1] = replace(items[-1], more=(f"and {found.others_total:,} more: ", Quote(found.command)))
+        shown = _names(found.others, None if is_whole else _MAX_NAMES_CHARS)
+        unnamed = found.others_total - len(shown)
+        rest = f" and {unnamed:,} others" if unnamed else ""
+        names = [Lines(((*joined(tuple(map(Quote, shown)), ", "), rest),))] if shown else []
+    elif not found.lists:
+        return []
+    sections = (Section(heading, (each,)) for heading, each in zip(headings, items, strict=True))
+    return [Section(found.heading, (*sections, *names))]
 
 
-def case_blocks(report: RunReport, labels: RowLabels) -> Iterator[Block]:
-    """Yield a section for each list of cases."""
-    for each in case_lists(report):
-        items = tuple(case_item(case, labels) for case in each.cases)
-        more: Phrase = (f"and {each.rest:,} more: ", Quote(each.command)) if each.rest else ""
-        yield Section(each.heading, (Items(items, more),))
+def _names(ids: Sequence[CaseId], max_chars: int | None) -> tuple[str, ...]:
+    """Return the first names of cases; those that several suites have are followed by their suites."""
+    counts = Counter(each.eval_id for each in ids)
+    names = [each.eval_id if counts[each.eval_id] == 1 else f"{each.eval_id} ({each.suite})" for each in ids]
+    lengths = accumulate(len(name) + 2 for name in names)
+    return tuple(name for name, length in zip(names, lengths, strict=True) if max_chars is None or length <= max_chars)
 
 
-def case_item(case: CaseOutcome, labels: RowLabels) -> Item:
-    """Return a case with its target, score and trials, and below its question, answers, expectation and reasons."""
+def short_item(case: FailedCase, labels: RowLabels) -> Item:
+    """Return a case on one line: the prompts and targets with which it did not pass, and the first reason."""
+    first = case.worst
+    state, reason = row_state(first.result), row_reason(first.result)
+    if len(case.outcomes) == 1:
+        return Item(_head(first, labels), case_facts(first), state, brief=reason)
+    return Item(Quote(labels.name(first.result)), (_variants(case.outcomes),), state, brief=reason)
+
+
+def _variants(outcomes: Sequence[CaseOutcome]) -> Phrase:
+    """Return prompts and targets as `weak: plain, polite; good: plain`, or if that is long, their number."""
+    by_target: dict[str, list[str]] = {}
+    for each in outcomes:
+        by_target.setdefault(each.name.target, []).append(each.name.prompt or "")
+    named = (f"{target}: {', '.join(prompts)}".removesuffix(": ") for target, prompts in by_target.items())
+    text = "; ".join(named)
+    return Quote(text) if len(text) <= _MAX_VARIANTS_CHARS else f"{len(outcomes):,} prompts and targets"
+
+
+def case_item(case: FailedCase, labels: RowLabels) -> Item:
+    """Return a case with question and expectation, and its prompts and targets with answers and reasons."""
+    first = case.worst
+    also: tuple[Phrase, ...] = (("also ", Quote(", ".join(case.also))),) if case.also else ()
+    if len(case.outcomes) == 1:
+        facts = (*case_facts(first), *also, *_place(first, labels))
+        return Item(_head(first, labels), facts, row_state(first.result), excerpts=tuple(case_texts(first)))
+    parts = [part for group in case.groups() for part in _parts(group, labels)]
+    shown, left = parts[:_MAX_PARTS], len(parts) - _MAX_PARTS
+    more = (Item(f"and {left:,} more"),) if left > 0 else ()
+    question = tuple(each for each in case_texts(first) if each.name in _SHARED)
+    head, mark = Quote(labels.name(first.result)), row_state(first.result)
+    return Item(head, (*also, *_place(first, labels)), mark, excerpts=question, parts=(*shown, *more))
+
+
+def _parts(group: Sequence[CaseOutcome], labels: RowLabels) -> Iterator[Item]:
+    """Yield a line for each prompt and target; the last one has the answer and the reasons that they share."""
+    with_texts = next((each for each in group if each.before is not None), group[0])
+    for number, each in enumerate(group, 1):
+        texts = tuple(_cell_texts(with_texts)) if number == len(group) else ()
+        target = each.name.target if labels.with_target or each.name.prompt is None else None
+        yield Item(Quote(cell_text(target, each.name.prompt)), case_facts(each), row_state(each.result), excerpts=texts)
+
+
+def _head(case: CaseOutcome, labels: RowLabels) -> Quote:
+    return Quote(labels.case(case.result))
+
+
+def _place(case: CaseOutcome, labels: RowLabels) -> tuple[Phrase, ...]:
     row = case.result
-    place = (("at ", Quote(f"{row.file}:{row.line}")),) if labels.with_place and row.file else ()
-    return Item(
-        Quote(labels.case(row)),
-        facts=(*case_facts(case), *place),
-        mark=row_state(row),
-        excerpts=tuple(case_texts(case)),
-    )
+    return (("at ", Quote(f"{row.file}:{row.line}")),) if labels.with_place and row.file else ()
 
 
 def case_facts(case: CaseOutcome) -> tuple[str, ...]:
@@ -166,44 +336,49 @@ def case_texts(case: CaseOutcome) -> Iterator[Excerpt]:
     yield Excerpt("reason", "\n".join(row_reasons(row)), _MAX_REASON_LINES)
 
 
+def _cell_texts(case: CaseOutcome) -> Iterator[Excerpt]:
+    """Yield the texts that differ by prompt and target."""
+    return (each for each in case_texts(case) if each.name not in _SHARED)
+
+
 _CASE_WIDTH = 10
-_MIN_REASON_WIDTH = 24
+_INDENT = 2
+_MIN_REASON_WIDTH = 30
 
 
-def case_line(
+def case_lines(
     mark: str, case: CaseOutcome, labels: RowLabels, *, signs: Signs = UNICODE, width: int | None = None
-) -> str:
-    """Return the line of a case that did not pass: its name, target, trials, score and reason.
+) -> list[str]:
+    """Return a case that did not pass: its name, target, trials, score and reason.
 
-    With `width`, the reason is cut to that number of cells, and left out if less than 24 are left for it. What tells
-    cases apart is not cut.
+    With `width`, the reason is cut to that number of cells; if less than 30 are left for it, it is on a line of its
+    own. What tells cases apart is not cut.
     """
     row = case.result
-    label = signs.escape_unsupported(labels.label(row) if case.results == 1 else labels.case(row))
-    name = pad(label, 2 * _CASE_WIDTH + 1 if labels.with_target else _CASE_WIDTH)
+    name = signs.escape_unsupported(labels.label(row) if case.results == 1 else labels.case(row))
     score = row_score(row) if case.results == 1 else trials_text(case)
-    head = " ".join(filter(None, (mark, name, score))).rstrip()
     reason = signs.escape_unsupported(row_reason(row))
+    padded = pad(name, 2 * _CASE_WIDTH + 1 if labels.with_target else _CASE_WIDTH)
+    head = " ".join(filter(None, (mark, padded, score))).rstrip()
     if width is None:
-        return f"{head}  {reason}"
+        return [f"{head}  {reason}"]
     room = width - display_width(head) - 2
-    if room < min(_MIN_REASON_WIDTH, display_width(reason)):
-        return head
-    return f"{head}  {clip(reason, room, mark=signs.ellipsis)}"
+    if room >= min(_MIN_REASON_WIDTH, display_width(reason)):
+        return [f"{head}  {clip(reason, room, mark=signs.ellipsis)}"]
+    head = f"{mark} {name}  {score}".rstrip()
+    lines = [head] if display_width(head) <= width else wrap(head, width - _INDENT)
+    return [*lines, clip(reason, width - _INDENT, mark=signs.ellipsis)]
 
 
 def annotations(report: RunReport, labels: RowLabels) -> Iterator[str]:
-    """Yield a command of GitHub Actions for each listed case: an error, or a warning for a borderline case.
+    """Yield a command of GitHub Actions for each case that is shown: an error, or a warning for a borderline case.
 
     A case with several prompts or targets has one command: the first of them, with the names of the others.
     """
-    variants: dict[tuple[str, str], list[CaseOutcome]] = {}
-    for each in case_lists(report):
-        for case in each.cases:
-            variants.setdefault((case.name.suite, case.name.eval_id), []).append(case)
-    for case, *others in variants.values():
+    for each in failed_cases(report).shown:
+        case, *others = each.outcomes
         texts = (f"{text.name}: {one_line(text.text[:_MAX_COMMAND_CHARS])}" for text in case_texts(case))
-        also = (f"also {plain(case_item(other, labels).head)}: {', '.join(case_facts(other))}" for other in others)
+        also = (f"also {plain(_head(other, labels))}: {', '.join(case_facts(other))}" for other in others)
         message = "\n".join(filter(None, (", ".join(case_facts(case)), *texts, *also)))
         is_borderline = row_state(case.result) == "borderline"
         yield workflow_command("warning" if is_borderline else "error", case.result, labels, message)

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.reports.run.file_changes import ChangesText, FileChanges
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, cell_text, row_reason, row_score
@@ -11,7 +12,8 @@ from agentv.reports.run.transcript import transcript_text
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text, tokens_text
 from agentv.reports.text.printable import one_line, printable
 from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
-from agentv.reports.text.width import clip, display_width, pad, wrap_lines
+from agentv.reports.text.width import clip, display_width, pad, wrap, wrap_lines
+from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import TURN, row_state
 from agentv.scoring.results.turns import turn_name
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
@@ -89,23 +91,49 @@ class CaseView(Struct, frozen=True):
     paint: Paint = without_colour
     is_full: bool = False
     """True if long outputs of tools and long diffs are not cut."""
+    rerun: int = 0
+    """The number of a re-run of the slot, from 1; 0 for its first answer."""
+    after: "CaseView | None" = None
+    """The view above, whose question, expectation and answer are not repeated."""
 
     def render(self) -> str:
         """Return the text, ending with a newline. Every line of untrusted text is behind a gutter."""
+        body = self._body()
+        is_same = self.after is not None and self._has_answer_of(self.after) and body == self._like(self.after)._body()  # noqa: SLF001 - the same class
+        same = ["  answer, scores and steps: the same as above", *(f"  {fact}" for fact in self._facts())]
         blocks = [
-            [self._head()],
-            *(self._section(title, text) for title, text in self._texts()),
-            self._error("error", self.result.error),
-            *self._partial(),
-            *(list(self._evaluator(each, "")) for each in self.result.evaluator_results),
+            [*self._head(), *(same if is_same else [])],
+            *(self._section(title, text) for title, text in self._texts() if not (is_same and title == "answer")),
+            *([] if is_same else body),
             self._section("human labels", "\n".join(map(_label_text, self.labels))),
-            *self._transcript(),
-            *self._changes(),
-            self._facts(),
+            [] if is_same else self._facts(),
         ]
         return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
-    def _head(self) -> str:
+    def _body(self) -> list[list[str]]:
+        """Return error, scores, transcript and changes."""
+        return [
+            self._error("error", self.result.error),
+            *self._partial(),
+            *(list(self._evaluator(each, "")) for each in self.result.evaluator_results),
+            *self._transcript(),
+            *self._changes(),
+        ]
+
+    def _has_answer_of(self, other: "CaseView") -> bool:
+        one, two = self.result, other.result
+        return (one.slot.suite, one.eval_id, one.candidate_answer) == (
+            two.slot.suite,
+            two.eval_id,
+            two.candidate_answer,
+        )
+
+    def _like(self, other: "CaseView") -> "CaseView":
+        """Return a view in the layout of this one."""
+        return replace(other, width=self.width, signs=self.signs, paint=self.paint, is_full=self.is_full)
+
+    def _head(self) -> list[str]:
+        """Return the line above a result, wrapped between words."""
         result, state = self.result, row_state(self.result)
         score = f", score {row_score(result)}" if row_score(result) else ""
         place = f"  ({one_line(result.file)}:{result.line})" if result.file else ""
@@ -113,12 +141,16 @@ class CaseView(Struct, frozen=True):
         fallback = ""
         if result.answered_by is not None:
             fallback = f" (its fallback {one_line(result.answered_by)} answered)"
-        rerun = "" if result.rerun is None else f", a re-run ({RERUN_TEXTS[result.rerun]}) that does not count"
-        return f"{mark} {PLAIN_LABELS.label(result)}{fallback}: {state}{score}{rerun}{place}"
+        number = f"re-run {self.rerun}" if self.rerun else "a re-run"
+        rerun = "" if result.rerun is None else f", {number} ({RERUN_TEXTS[result.rerun]}) that does not count"
+        text = f"{PLAIN_LABELS.label(result)}{fallback}: {state}{score}{rerun}{place}"
+        is_long = self.width is not None and display_width(text) > self.width - 2
+        first, *others = wrap(text, max(self.width - 2, 1)) if is_long and self.width is not None else [text]
+        return [f"{mark} {first}", *(f"  {line}" for line in others)]
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        turns = self._turns()
-        if self.case is not None:
+        turns, above = self._turns(), self.after
+        if self.case is not None and (above is None or _texts_of(self.case) != _texts_of(above.case)):
             if turns:
                 yield "messages before the first turn", self._transcript_text(self.case.input_messages)
             else:
@@ -127,7 +159,9 @@ class CaseView(Struct, frozen=True):
             yield "reference answer", self.case.reference_answer or ""
         if turns:
             return
-        yield "answer", self.result.candidate_answer or ("(empty)" if self.result.empty_answer else "")
+        answer = self.result.candidate_answer or ("(empty)" if self.result.empty_answer else "")
+        is_same = answer and above is not None and self._has_answer_of(above)
+        yield "answer", "(the same as above)" if is_same else answer
         yield "reasoning of the model", (self.answer.reasoning if self.answer else None) or ""
 
     def _turns(self) -> Mapping[str, str]:
@@ -233,6 +267,37 @@ class CaseView(Struct, frozen=True):
             facts.append(f"workspace: {one_line(changes.folder)}")
         facts += [f"log: {one_line(path)}" for path in (self.answer.log_paths if self.answer else ())]
         return facts
+
+
+def _texts_of(case: CaseRecord | None) -> tuple[object, ...]:
+    """Return the texts of a case that its views show."""
+    if case is None:
+        return ()
+    return case.suite, case.eval_id, case.question, case.input_messages, case.expected_outcome, case.reference_answer
+
+
+def views_in_order(views: Iterable[CaseView], order: PlanOrder) -> Iterator[CaseView]:
+    """Yield views by case, prompt, target and trial; re-runs are numbered and follow their first answer."""
+    cases: dict[tuple[str, str], list[CaseView]] = {}
+    for view in views:
+        cases.setdefault((view.result.slot.suite, view.result.eval_id), []).append(view)
+
+    def place(view: CaseView) -> tuple[object, ...]:
+        slot = view.result.slot
+        return order.cell_index((view.result.prompt, slot.target)), slot.trial, view.result.rerun is not None
+
+    above: CaseView | None = None
+    for of_case in cases.values():
+        number = 0
+        for view in sorted(of_case, key=place):
+            is_rerun = view.result.rerun is not None
+            number = (
+                number + 1
+                if is_rerun and above is not None and above.result.slot == view.result.slot
+                else int(is_rerun)
+            )
+            above = replace(view, rerun=number, after=above and replace(above, after=None))
+            yield above
 
 
 def _criterion_text(result: EvaluationResult) -> str:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
+from agentv.scoring.comparison.case_differences import CaseDifference
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.sides import SCORE
 from agentv.scoring.gates import gates
-from agentv.scoring.gates.failing_cases import MAX_FAILED_CASES, ListedCase, ListedCases
+from agentv.scoring.gates.failing_cases import MAX_FAILED_CASES, MAX_NAMED_CASES, ListedCase, ListedCases
 from agentv.scoring.gates.run_verdict import ScopedGate
-from agentv.types.results import CaseName
+from agentv.types.results import CaseId, CaseName
 
 
 def fallen_cases(
@@ -35,23 +36,29 @@ def fallen_cases(
             fallen = [case for case in fallen if case.pair.after in confirmed]
         case _:
             fallen = [case for case in fallen if case.change == "regressed"]
+    by_id: dict[CaseId, list[CaseDifference]] = {}
+    for case in fallen:
+        by_id.setdefault(CaseId(case.pair.after.suite, case.pair.after.eval_id), []).append(case)
+    ids, is_confirmed = list(by_id)[:MAX_NAMED_CASES], scoped.gate.name == gates.CONFIRMED
+    shown = (case for each in ids[:MAX_FAILED_CASES] for case in by_id[each])
+    listed = (_listed(comparison, case, confirmed.get(case.pair.after, 0) if is_confirmed else 0) for case in shown)
+    others = tuple(ids[MAX_FAILED_CASES:])
+    return ListedCases(tuple(filter(None, listed)), len(fallen), len(by_id), others=others)
+
+
+def _listed(comparison: Comparison, case: CaseDifference, reruns: int) -> ListedCase | None:
+    """Return a case with the rows to show; None if the run has no row of it."""
     before, after = comparison.before, comparison.after
-    cases = []
-    for case in fallen[:MAX_FAILED_CASES]:
-        position, earlier = after.worst_row(case.pair.after), before.worst_row(case.pair.before)
-        results = after.measured_count(SCORE, case.pair.after)
-        if position is not None:
-            cases.append(
-                ListedCase(
-                    case.pair.after,
-                    position.line - 1,
-                    failed=round((1 - case.passed_after) * results),
-                    results=results,
-                    before=case.before,
-                    seq_before=None if earlier is None else earlier.line - 1,
-                    reruns=confirmed.get(case.pair.after, 0) if scoped.gate.name == gates.CONFIRMED else 0,
-                )
-            )
-    return ListedCases(
-        tuple(cases), len(fallen), len({(each.pair.after.suite, each.pair.after.eval_id) for each in fallen})
+    position, earlier = after.worst_row(case.pair.after), before.worst_row(case.pair.before)
+    if position is None:
+        return None
+    results = after.measured_count(SCORE, case.pair.after)
+    return ListedCase(
+        case.pair.after,
+        position.line - 1,
+        failed=round((1 - case.passed_after) * results),
+        results=results,
+        before=case.before,
+        seq_before=None if earlier is None else earlier.line - 1,
+        reruns=reruns,
     )

@@ -15,10 +15,12 @@ from agentv.scoring.keys.identity import DigestMap, DigestSet
 from agentv.scoring.results.aggregation import reaches, row_state
 from agentv.types.evaluation import verdict_of
 from agentv.types.records.result import CaseResult
-from agentv.types.results import CaseName, RowState
+from agentv.types.results import CaseId, CaseName, RowState
 
 MAX_FAILED_CASES = 10
-"""The number of cases that a report of a run names, and that a failed gate names."""
+"""The number of cases that a report of a run shows with their texts, each with all its prompts and targets."""
+MAX_NAMED_CASES = 200
+"""The number of cases that a report knows by name, those with texts included."""
 
 Part: TypeAlias = tuple[RowState, float | None]
 """State and score of the part of a row that a gate measures: the whole row, an evaluator or a criterion."""
@@ -47,14 +49,16 @@ class ListedCase(Struct, frozen=True):
 class ListedCases(Struct, frozen=True):
     """The first cases that count against a gate, the worst first, and the number of all.
 
-    `distinct` is their number without targets and prompts, None if it was not stored. `is_whole_run` is True for a gate
-    that counts every result of the run that did not pass.
+    `cases` has each of the ten worst cases with all its prompts and targets that count, next to each other; `others`
+    are the ids of the next worst ones. `distinct` is the number of cases without targets and prompts, None if it was
+    not stored. `is_whole_run` is True for a gate that counts every result of the run that did not pass.
     """
 
     cases: tuple[ListedCase, ...] = ()
     total: int = 0
     distinct: int | None = None
     is_whole_run: bool = False
+    others: tuple[CaseId, ...] = ()
 
 
 NO_CASES = ListedCases()
@@ -74,22 +78,24 @@ def shown_first(row: CaseResult) -> tuple[int, int]:
     return _STATE_RANKS[row_state(row)], row.slot.trial
 
 
-class _Case(Struct):
-    """One of the worst cases: its rank, and the result to show, which is the first trial of its worst state."""
+class _Case(Struct, frozen=True):
+    """One of the worst cases with its rank: its worst state, its lowest score in that state, and its place.
 
-    name: CaseName
-    rank: tuple[int, float, tuple[str, int, tuple[str, ...]]]
-    """Its worst state, its lowest score in that state, and its place in the eval file, so that runs with the same
-    results list the same cases.
+    The place in the eval file makes runs with the same results list the same cases.
     """
-    shown: tuple[int, int, int]
-    """State, trial and `seq`."""
+
+    id: CaseId
+    rank: tuple[int, float, tuple[str, int, CaseId]]
+
+
+_SEQ_BITS, _TRIAL_BITS = 40, 20
 
 
 class _Worst(Struct):
     """The worst cases that count against one gate so far: by state, score and place in the eval file.
 
-    `failed` has the number of their results.
+    `failed` has the number of results of each case with its prompt and target, `shown` the result to show: the first
+    trial of the worst state, as one number of its state, trial and `seq`.
     """
 
     parts_of: Callable[[CaseResult, RowState], Iterator[Part]]
@@ -97,7 +103,10 @@ class _Worst(Struct):
     suite: str | None = None
     worst: list[_Case] = field(default_factory=list)
     failed: DigestMap = field(default_factory=lambda: DigestMap("I"))
+    shown: DigestMap = field(default_factory=DigestMap)
     distinct: DigestSet = field(default_factory=DigestSet)
+    variants: dict[tuple[str | None, str], None] = field(default_factory=dict)
+    """The prompts and targets of these cases."""
 
     @property
     def ignores_passes(self) -> bool:
@@ -118,25 +127,34 @@ class _Worst(Struct):
         name = case_name(row)
         key = _key(name)
         self.failed.put(key, (self.failed.get(key) or 0) + 1)
-        self.distinct.add(f"{name.suite}\0{name.eval_id}")
         state_rank, score = min((_STATE_RANKS[part], score) for part, score in parts)
-        place = row.file, row.line, _sortable(name)
-        case = _Case(name, (state_rank, score, place), (state_rank, row.slot.trial, seq))
-        if len(self.worst) == MAX_FAILED_CASES and case.rank >= self.worst[-1].rank:
-            earlier = next((each for each in self.worst if each.name == name), None)
-            if earlier is not None:
-                earlier.shown = min(earlier.shown, case.shown)
+        trial = min(row.slot.trial, (1 << _TRIAL_BITS) - 1)
+        shown = (state_rank << _TRIAL_BITS | trial) << _SEQ_BITS | seq
+        if shown < self.shown.setdefault(key, shown):
+            self.shown.put(key, shown)
+        self.variants[name.prompt, name.target] = None
+        case_id = CaseId(name.suite, name.eval_id)
+        self.distinct.add("\0".join(case_id))
+        self._insert(_Case(case_id, (state_rank, score, (row.file, row.line, case_id))))
+
+    def _insert(self, case: _Case) -> None:
+        if len(self.worst) == MAX_NAMED_CASES and case.rank >= self.worst[-1].rank:
             return
-        others = [each for each in self.worst if each.name != name]
-        for earlier in self.worst:
-            if earlier.name == name:
-                case = _Case(name, min(case.rank, earlier.rank), min(case.shown, earlier.shown))
-        insort(others, case, key=lambda each: each.rank)
-        self.worst = others[:MAX_FAILED_CASES]
+        earlier = next((each for each in self.worst if each.id == case.id), None)
+        if earlier is not None:
+            if earlier.rank <= case.rank:
+                return
+            self.worst.remove(earlier)
+        insort(self.worst, case, key=lambda each: each.rank)
+        del self.worst[MAX_NAMED_CASES:]
 
-
-def _sortable(name: CaseName) -> tuple[str, ...]:
-    return name.suite, name.eval_id, name.prompt or "", name.target
+    def cells(self, case: _Case) -> Iterator[tuple[CaseName, int]]:
+        """Yield the prompts and targets with which a case counts, each with the `seq` of the result to show."""
+        for prompt, target in sorted(self.variants, key=lambda each: (each[0] or "", each[1])):
+            name = CaseName(*case.id, target, prompt)
+            shown = self.shown.get(_key(name))
+            if shown is not None:
+                yield name, shown & ((1 << _SEQ_BITS) - 1)
 
 
 def _key(name: CaseName) -> str:
@@ -189,12 +207,12 @@ class FailingCases:
 
     def _listed(self, found: _Worst) -> ListedCases:
         cases = tuple(
-            ListedCase(
-                each.name, each.shown[-1], found.failed.get(_key(each.name)) or 1, self._trials(found, each.name)
-            )
-            for each in found.worst
+            ListedCase(name, seq, found.failed.get(_key(name)) or 1, self._trials(found, name))
+            for each in found.worst[:MAX_FAILED_CASES]
+            for name, seq in found.cells(each)
         )
-        return ListedCases(cases, len(found.failed), len(found.distinct), found.is_whole_run)
+        others = tuple(each.id for each in found.worst[MAX_FAILED_CASES:])
+        return ListedCases(cases, len(found.failed), len(found.distinct), found.is_whole_run, others)
 
     def _trials(self, found: _Worst, name: CaseName) -> int:
         """Return how many trials of a case a gate measures: also those with an error, if errors count against it."""
