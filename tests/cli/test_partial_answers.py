@@ -52,10 +52,10 @@ def test_sums_with_estimated_parts_are_marked_in_every_report(hung: Project) -> 
 
     assert code == 0, written
     html, markdown, text = ((hung.folder / name).read_text() for name in outputs)
-    assert re.search(r"^t +~\$2\.00 +- +- +~\d+$", said, re.MULTILINE)
+    assert re.search(r"^t: none judged, 1 error, ~\$2\.00, ~\d+ tokens$", said, re.MULTILINE)
     assert said.count(NOTE) == markdown.count(NOTE) == html.count(NOTE) == 1
     assert "cost_usd is 2 (partly estimated), as required (<= 5)" in text
-    assert "| cost | \\~$2.00 |" in markdown
+    assert "`t`: none judged, 1 error, \\~$2.00, " in markdown
     assert "<span>~$2.00</span>" in html
     assert json.loads(text)["targets"][0]["estimated"] == {"target": True, "judge": False}
 
@@ -83,7 +83,7 @@ def test_show_json_has_the_partial(hung: Project) -> None:
     [
         ("report.html", "Partial transcript (before the failure)"),
         ("report.html", "$2.00 (estimated)"),
-        ("report.md", "partial answer: `I begin.`"),
+        ("report.md", "partial: `I begin.`"),
     ],
 )
 def test_reports_show_the_partial_answer_marked_as_partial(hung: Project, file: str, expected: str) -> None:

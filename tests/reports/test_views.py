@@ -52,7 +52,8 @@ target: 150 tokens, cost $0.0021
 judges: 100 tokens, cost $0.0004
 """
 HOSTILE_VIEW = """\
-x 日本語\\x1b[2J · agent-v2 trial 3: fail, score 0.00  (evals/refunds.yaml:12)
+x 日本語\\x1b[2J · agent-v2 trial 3: fail, score 0.00
+  (evals/refunds.yaml:12)
 
 question
 | red \\x1b]0;title\\x07

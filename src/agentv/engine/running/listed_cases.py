@@ -1,6 +1,6 @@
 """The cases that did not pass or made a gate fail, read back with their questions and answers for its report."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -20,12 +20,14 @@ from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
 from agentv.types.results import CaseBefore, CaseOutcome, RunReport
 
+_MAX_ANSWER_CHARS = 20_000
+
 
 class RunContents(Protocol):
     """The results and cases of a run, to be read back."""
 
-    def results_numbered(self, numbers: Collection[int]) -> Mapping[int, CaseResult]:
-        """Return the results with these `seq`."""
+    def results_numbered(self, numbers: Collection[int]) -> Iterable[CaseResult]:
+        """Yield the results with these `seq`."""
 
     def cases_named(self, names: Collection[tuple[str, str]]) -> Iterable[CaseRecord]:
         """Yield the planned cases with these names (suite, id)."""
@@ -80,10 +82,10 @@ def with_cases(
     cases = [case for each in (listed.not_passed, *failed.values()) for case in each.cases]
     if not cases:
         return report
-    rows = run.results_numbered({case.seq for case in cases})
+    rows = _shown_rows(run, {case.seq for case in cases})
     records = _records(run, cases)
     earlier = {case.seq_before for case in cases if case.seq_before is not None}
-    rows_before = {} if baseline is None or not earlier else baseline.results_numbered(earlier)
+    rows_before = {} if baseline is None or not earlier else _shown_rows(baseline, earlier)
 
     def outcome(case: ListedCase) -> CaseOutcome:
         row_before = None if case.seq_before is None else rows_before.get(case.seq_before)
@@ -122,6 +124,23 @@ def with_cases(
         other_cases=listed.not_passed.others,
         cases_total=listed.not_passed.total,
         cases_distinct=listed.not_passed.distinct or 0,
+    )
+
+
+def _shown_rows(run: RunContents, numbers: Collection[int]) -> dict[int, CaseResult]:
+    """Return results by `seq`, without what the list of cases does not show, so that long ones take little memory."""
+    return {row.seq: _shown_part(row) for row in run.results_numbered(numbers) if row.seq is not None}
+
+
+def _shown_part(row: CaseResult) -> CaseResult:
+    answer = row.candidate_answer
+    return replace(
+        row,
+        candidate_answer=answer if len(answer) <= _MAX_ANSWER_CHARS else f"{answer[:_MAX_ANSWER_CHARS]}…",
+        output_messages=None,
+        trace=None,
+        agent_provider_request=None,
+        lm_provider_request=None,
     )
 
 

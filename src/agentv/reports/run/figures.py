@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from agentv.reports.document.blocks import INTERVAL, Lines, Quote
+from agentv.reports.document.blocks import INTERVAL, Lines, Phrase, Quote
 from agentv.reports.text.amounts import (
     count_text,
     difference_text,
@@ -127,14 +127,14 @@ def has_histogram(report: RunReport) -> bool:
 def target_lines(report: RunReport) -> Lines:
     """Return a line for each target of a small run: `agent: 5 of 6 passed (95 % CI 43.6 to 97 %), mean 0.88, $0.15`.
 
-    It ends with the passes of each prompt, if the run has prompts.
+    It ends with the passes of each prompt, if the run has prompts. A note below explains estimated sums.
     """
-    return Lines(
-        tuple(
-            (Quote(each.target), f": {_target_text(each)}", *_prompt_texts(report.matrix, each.target))
-            for each in report.targets
-        )
+    lines: tuple[Phrase, ...] = tuple(
+        (Quote(each.target), f": {_target_text(each)}", *_prompt_texts(report.matrix, each.target))
+        for each in report.targets
     )
+    note = estimated_note(report.targets)
+    return Lines((*lines, note) if note else lines)
 
 
 def _prompt_texts(matrix: MatrixSummary | None, target: str) -> Iterator[str | Quote]:

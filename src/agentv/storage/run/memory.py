@@ -58,9 +58,9 @@ class MemoryStore:
         self.results.append(numbered(result, seq=len(self.results), run_id=result.run_id))
         return self.results[-1]
 
-    def results_numbered(self, numbers: Collection[int]) -> dict[int, CaseResult]:
-        """Return the results with these `seq`."""
-        return {number: self.results[number] for number in numbers}
+    def results_numbered(self, numbers: Collection[int]) -> Iterator[CaseResult]:
+        """Yield the results with these `seq`."""
+        return (self.results[number] for number in numbers)
 
     def cases_named(self, names: Collection[tuple[str, str]]) -> Iterator[CaseRecord]:
         """Yield the planned cases with these names (suite, id)."""

@@ -182,14 +182,12 @@ class StoredRun:
         """Yield the results of every generation."""
         return self._read(_RESULTS_FILE, RESULTS)
 
-    def results_numbered(self, numbers: Collection[int]) -> dict[int, CaseResult]:
-        """Return the results with these `seq`; other lines are not decoded."""
+    def results_numbered(self, numbers: Collection[int]) -> Iterator[CaseResult]:
+        """Yield the results with these `seq`; other lines are not decoded."""
         name = _RESULTS_FILE
-        return {
-            number - 1: self._row(name, number, line, RESULTS)
-            for number, line in enumerate(whole_lines(self.folder / name), start=1)
-            if number - 1 in numbers
-        }
+        for number, line in enumerate(whole_lines(self.folder / name), start=1):
+            if number - 1 in numbers:
+                yield self._row(name, number, line, RESULTS)
 
     def reruns(self) -> Iterator[CaseResult]:
         """Yield the results of further answers, without retired cases; each has `rerun`, also if it is not stored."""
