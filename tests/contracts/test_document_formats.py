@@ -48,14 +48,17 @@ EXPECTED_TAGS = {
 }  # fmt: skip
 
 
-def everywhere(*phrases: Phrase, text: str) -> Document:
+def everywhere(*phrases: Phrase, text: str, more: Phrase | None = None) -> Document:
     """Return a document with all kinds of blocks, which have the phrases and the text wherever one may stand."""
     first, second = phrases[0], phrases[-1]
     blocks: tuple[Block, ...] = (
         Facts((("before", first), ("", second), (text, second))),
         Lines(phrases),
         Table(("", second), ((first, Value(second, text, (text,), share=0.5, is_best=True)),)),
-        Items((Item(first, (text,), "fail", (("before", text), ("", text))), Item(second)), more=first),
+        Items(
+            (Item(first, (text,), "fail", (("before", text), ("", text))), Item(second)),
+            more=first if more is None else more,
+        ),
         Names(text, (text,), total=3),
         Changes((Change(text, text, None),)),
         Bars((0.0, None, 1.0), " ^ "),
@@ -66,10 +69,10 @@ def everywhere(*phrases: Phrase, text: str) -> Document:
     return Document(first, (*blocks, *inner, verdict, Verdict((Sentence(second, "unsure"),))))
 
 
-def documents_of(text: str) -> Iterator[Document]:
-    yield everywhere(Quote(text), text=text)
-    yield everywhere(text, text=text)
-    yield everywhere(("words: ", Quote(text), text), (Quote(text), Quote(text)), text=text)
+def documents_of(text: str, *, more: Phrase | None = None) -> Iterator[Document]:
+    yield everywhere(Quote(text), text=text, more=more)
+    yield everywhere(text, text=text, more=more)
+    yield everywhere(("words: ", Quote(text), text), (Quote(text), Quote(text)), text=text, more=more)
 
 
 class Page(HTMLParser):
@@ -114,7 +117,7 @@ def test_no_text_is_a_control_character_or_reorders_its_line(render: Render, tex
 
 @given(TEXTS)
 def test_a_terminal_shows_text_within_its_width_and_signs(text: str) -> None:
-    documents = list(documents_of(text))
+    documents = list(documents_of(text, more="a command, which is not wrapped, so that it can be copied"))
     in_unicode, in_ascii = (TextRenderer(80, signs).render(documents) for signs in (UNICODE, ASCII))
     for shown in (in_unicode, in_ascii):
         assert max(map(display_width, shown.splitlines())) <= 80
