@@ -83,8 +83,8 @@ def test_a_report_shows_its_verdict_targets_and_failures() -> None:
     assert str(report).splitlines() == [
         "FAIL: 1 of 3 judged results passed (33.33 %).",
         "  task · 1 pass, 2 fail · mean 0.50",
-        '  fail  0.50  yes · task  expected "<script>", got "yes"',
-        '  fail  0.00  no · task   expected "yes", got "no"; expected "<script>", got "no"',
+        '  fail  0.00  no · task   contains: expected "yes", got "no" | <b>: expected "<script>", got "no"',
+        '  fail  0.50  yes · task  <b>: expected "<script>", got "yes"',
     ]
     assert report.passed is False
     assert [row.eval_id for row in report.failures] == ["yes", "no"]

@@ -309,7 +309,7 @@ def test_a_case_is_shown_trial_by_trial_with_numbered_reruns_and_no_text_twice(p
     _, said = project.call("show", "latest", "b")
     heads = [line for line in said.splitlines() if line.startswith("✗ b")]
     names = [head.removeprefix("✗ b").partition("  (suite")[0] for head in heads]
-    rerun = " on t: fail, score 0.00, re-run {} (to confirm a regression) that does not count"
-    assert names == [" on t: fail, score 0.00", rerun.format(1), rerun.format(2), " trial 2 on t: fail, score 0.00"]
+    rerun = " · t: fail, score 0.00, re-run {} (to confirm a regression) that does not count"
+    assert names == [" · t: fail, score 0.00", rerun.format(1), rerun.format(2), " · t trial 2: fail, score 0.00"]
     assert (said.count("question\n"), said.count("we will see\n")) == (1, 1)
     assert said.count("answer, scores and steps: the same as above") == 3

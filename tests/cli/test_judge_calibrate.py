@@ -47,7 +47,7 @@ def test_the_card_says_how_far_the_judge_agrees_with_people(project: JudgedProje
     assert (code, err) == (0, "")
     head, _, rest = out.partition("Disagreements: 9")
     assert "\n".join(head.splitlines()[1:]) == CARD
-    assert "c-0, agent: judge 0.20 not passed, humans 1.00" in rest
+    assert "c-0 · agent: judge 0.20 not passed, humans 1.00" in rest
     assert "  │ judge: <script>alert(1)</script>\n" in rest
     assert "[31m" not in rest
     assert "\x1b" not in rest

@@ -156,6 +156,7 @@ UNWRITTEN: Mapping[type, frozenset[str]] = {
             "dialect",
             "prices",
             "project_workers",
+            "scored_sha256",
             "redact",
             "guideline_patterns",
             "evaluator",

@@ -324,7 +324,8 @@ FIFTH = ["extensions: [a]", "environment: {a: b}", "evaluate_options: {}", "prom
 
 def write(folder: Path, text: str) -> Path:
     (folder / "note.txt").write_text("a file")
-    (folder / "targets.yaml").write_text("targets: [{name: t, provider: mock}, {name: u, provider: mock}]")
+    targets = "{name: default, use_target: t}, {name: t, provider: mock}, {name: u, provider: mock}"
+    (folder / "targets.yaml").write_text(f"targets: [{targets}]")
     templates = folder / ".agentv" / "templates"
     templates.mkdir(parents=True, exist_ok=True)
     (templates / "polite.yaml").write_text("assertions: [{type: icontains, value: please}, {include: brief}]")
@@ -484,7 +485,7 @@ def test_problems_have_the_path_and_position_of_the_file(tmp_path: Path) -> None
 
 
 def test_evals_of_agent_skills_are_read_as_a_suite(tmp_path: Path) -> None:
-    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock}]")
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock, judge: t}]")
     (tmp_path / "data.csv").write_text("a,b")
     case = {
         "id": 1,
@@ -515,7 +516,7 @@ def test_problems_of_agent_skills_have_their_own_paths(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_lines_with_a_named_side_file_are_cases_of_agentv(tmp_path: Path, encoding: str) -> None:
-    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock}]")
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock, judge: t}]")
     (tmp_path / "lines.yaml").write_text("name: refunds\nexecution: {target: t}\n")
     path = tmp_path / "lines.jsonl"
     path.write_text('{"id": "a", "criteria": "ok", "input": "hi", "expected_output": "hi", "note": "x"}\n', encoding)
@@ -524,7 +525,7 @@ def test_lines_with_a_named_side_file_are_cases_of_agentv(tmp_path: Path, encodi
 
 
 def test_rows_of_questions_and_answers_stay_a_dataset(tmp_path: Path) -> None:
-    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock}]")
+    (tmp_path / "targets.yaml").write_text("targets: [{name: t, provider: mock, judge: t}]")
     path = tmp_path / "rows.jsonl"
     path.write_text('{"id": "a", "input": "hi", "expected_output": "hi", "note": "a column"}\n')
     checked = check_paths([str(path)], cwd=tmp_path, env={}, specs=SPECS)

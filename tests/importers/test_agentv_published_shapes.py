@@ -18,7 +18,7 @@ SPECS = load_specs()
 
 
 def write(folder: Path, text: str) -> Path:
-    (folder / "targets.yaml").write_text("targets: [{name: t, provider: mock}]")
+    (folder / "targets.yaml").write_text("targets: [{name: t, provider: mock, judge: t}]")
     path = folder / "suite.eval.yaml"
     path.write_text(text)
     return path

@@ -51,7 +51,7 @@ def comparable(suite: EvalSuite) -> EvalSuite:
     """Return a suite without its cases, with those of its evaluators that are filled for each case in their place."""
     case = next(iter(suite.cases))
     assert isinstance(case, EvalCase)
-    return replace(suite, cases=ListedCases(()), sha256="", evaluators=case.evaluators)
+    return replace(suite, cases=ListedCases(()), sha256="", scored_sha256="", evaluators=case.evaluators)
 
 
 def test_settings_mean_the_same_at_the_top_and_under_execution(tmp_path: Path) -> None:

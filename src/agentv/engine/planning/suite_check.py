@@ -23,6 +23,7 @@ from agentv.engine.planning.judges import (
 from agentv.engine.planning.plan import SuitePlan
 from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
 from agentv.evaluators.isolation import config_of
+from agentv.loading.check.own_judge import CANNED
 from agentv.loading.models.settings import content_problems, missing_files, named_files, read_settings, wrong_settings
 from agentv.loading.python_values import evaluator_problems, read_list
 from agentv.registry import Specs
@@ -240,7 +241,8 @@ class SuiteCheck(Struct):
                 role = f"{self.plan.suite.path}: judge" if is_suite_judge else f"{place}: judge of {target.name!r}"
                 self.findings.add(f"{role}: {error}")
         elif self.specs.providers.get(target.provider).can_judge:
-            self.own_judges[target.name] = None
+            if target.provider != CANNED:
+                self.own_judges[target.name] = None
         else:
             self.findings.add(
                 f"{place}: evaluator {evaluator!r} needs a judge, and target {target.name!r} ({target.provider}) "

@@ -11,6 +11,9 @@ from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLi
 from agentv.types.errors import AgentvError, TargetError
 from agentv.types.targets import TargetConfig
 
+CANNED = "mock"
+"""The provider whose targets may judge themselves without a warning: they stand in for the judge as well."""
+
 
 def own_judge_text(names: Sequence[str]) -> str:
     """Return the sentence on targets that judge their own answers."""
@@ -33,6 +36,8 @@ def _own_judge(name: str | None, targets: Sequence[TargetConfig], specs: Specs) 
         target = choose_target(targets, name)
     except TargetError:
         return name if name is not None and names_model(name, specs.providers) else None
+    if target.provider == CANNED:
+        return None
     can_judge = target.provider in specs.providers and specs.providers.get(target.provider).can_judge
     return target.name if can_judge and not any(target.settings.get(key) for key in JUDGE_KEYS) else None
 
