@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from tests.support.rows import make_row
 
-from agentv.reports.compare.compared import Explain, ExplainedComparison, Explanation, Told
+from agentv.reports.compare.compared import Explain, ExplainedComparison, Explanation, SideAnswer
 from agentv.reports.compare.document import comparison_document
 from agentv.reports.document.blocks import Document
 from agentv.reports.document.text import TextRenderer
@@ -38,7 +38,7 @@ def telling(
     before: str | None = None, after: str | None = None, *, question: str = "", answer: str | None = None
 ) -> Explain:
     """Return a reader that gives every case the same texts: the reasons before and after, a question and an answer."""
-    explanation = Explanation(question, Told(answer, before), Told(answer, after))
+    explanation = Explanation(question, SideAnswer(answer, before), SideAnswer(answer, after))
 
     def explain(cases: Sequence[CaseDifference]) -> list[Explanation]:
         return [explanation] * len(cases)

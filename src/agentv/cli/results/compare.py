@@ -10,7 +10,7 @@ from msgspec import Struct
 from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
 from agentv.cli.screen import document_text, print_documents, warn_of_edits
 from agentv.reports import COMPARISONS, REPORTS, document_formats
-from agentv.reports.compare.changed_cases import told_by
+from agentv.reports.compare.changed_cases import answer_of_side
 from agentv.reports.compare.compared import (
     Compared,
     ComparedGroup,
@@ -18,7 +18,7 @@ from agentv.reports.compare.compared import (
     ExplainedComparison,
     Explanation,
     GroupedComparison,
-    Told,
+    SideAnswer,
 )
 from agentv.reports.compare.document import comparison_document
 from agentv.reports.compare.words import unfinished_text
@@ -100,7 +100,9 @@ def explainer(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] 
                 rows = side_before.best_row(old), side_after.worst_row(new)
             else:
                 rows = side_before.worst_row(old), side_after.best_row(new)
-            explanations.append(Explanation(question, _told(before, rows[0]), _told(after, rows[1])))
+            explanations.append(
+                Explanation(question, _answer_of_side(before, rows[0]), _answer_of_side(after, rows[1]))
+            )
         return explanations
 
     return explain
@@ -115,10 +117,10 @@ def _questions(stored: StoredRun | None, names: Sequence[CaseName]) -> list[str]
     return [found.get((name.suite, name.eval_id, name.prompt), "") for name in names]
 
 
-def _told(found: FoundScores, place: RowPosition | None) -> Told:
+def _answer_of_side(found: FoundScores, place: RowPosition | None) -> SideAnswer:
     if found.stored is None or place is None:
-        return Told()
-    return told_by(next(found.stored.results_at([place])))
+        return SideAnswer()
+    return answer_of_side(next(found.stored.results_at([place])))
 
 
 _TWO_RUNS = 2

@@ -168,12 +168,12 @@ def _content_of_rows(file: Path, options: RunOptions, specs: Specs) -> bytes | N
     """Return the eval file that a file of rows is with the evaluators of the options; None without these options."""
     if not options.row_evaluators:
         return None
-    from agentv.loading.suites.short_evaluators import is_rows_file, suite_of_rows  # noqa: PLC0415 - few runs need it
+    from agentv.loading.suites.short_evaluators import content_of_rows, is_rows_file  # noqa: PLC0415 - few runs need it
 
     flag = flag_of("row_evaluators")
     if not is_rows_file(file):
         raise ConfigError(f"{file.name}: {flag} is for files of rows, such as CSV; an eval file names its evaluators")
-    return suite_of_rows(file, options.row_evaluators, specs)
+    return content_of_rows(file, options.row_evaluators, specs)
 
 
 def with_prices(suites: Iterable[SuiteInput], prices: Mapping[str, JsonObject]) -> tuple[SuiteInput, ...]:

@@ -23,7 +23,6 @@ from agentv.engine.planning.judges import (
 from agentv.engine.planning.plan import SuitePlan
 from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
 from agentv.evaluators.isolation import config_of
-from agentv.loading.check.own_judge import CANNED
 from agentv.loading.models.settings import content_problems, missing_files, named_files, read_settings, wrong_settings
 from agentv.loading.python_values import evaluator_problems, read_list
 from agentv.registry import Specs
@@ -241,7 +240,7 @@ class SuiteCheck(Struct):
                 role = f"{self.plan.suite.path}: judge" if is_suite_judge else f"{place}: judge of {target.name!r}"
                 self.findings.add(f"{role}: {error}")
         elif self.specs.providers.get(target.provider).can_judge:
-            if target.provider != CANNED:
+            if not self.specs.providers.get(target.provider).is_canned:
                 self.own_judges[target.name] = None
         else:
             self.findings.add(

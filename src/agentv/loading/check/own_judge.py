@@ -11,9 +11,6 @@ from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLi
 from agentv.types.errors import AgentvError, TargetError
 from agentv.types.targets import TargetConfig
 
-CANNED = "mock"
-"""The provider whose targets may judge themselves without a warning: they stand in for the judge as well."""
-
 
 def own_judge_text(names: Sequence[str]) -> str:
     """Return the sentence on targets that judge their own answers."""
@@ -24,8 +21,12 @@ def own_judge_text(names: Sequence[str]) -> str:
 
 
 def own_judges(suite: EvalSuite, targets: Sequence[TargetConfig], specs: Specs) -> tuple[str, ...]:
-    """Return the targets of a suite that judge their own answers, which a target without a `judge` does if it can."""
-    if suite.judge is not None or not any(_needs_judge(each, specs) for each in _evaluators(suite)):
+    """Return the targets of a suite that judge their own answers, which a target without a `judge` does if it can.
+
+    Targets with canned answers, which stand in for a judge as well, are left out.
+    """
+    distinct = {id(each): each for each in _evaluators(suite)}  # the cases of a file share its evaluators
+    if suite.judge is not None or not any(_needs_judge(each, specs) for each in distinct.values()):
         return ()
     return tuple(filter(None, (_own_judge(name, targets, specs) for name in targets_of(suite))))
 
@@ -36,10 +37,10 @@ def _own_judge(name: str | None, targets: Sequence[TargetConfig], specs: Specs) 
         target = choose_target(targets, name)
     except TargetError:
         return name if name is not None and names_model(name, specs.providers) else None
-    if target.provider == CANNED:
+    if target.provider not in specs.providers or any(target.settings.get(key) for key in JUDGE_KEYS):
         return None
-    can_judge = target.provider in specs.providers and specs.providers.get(target.provider).can_judge
-    return target.name if can_judge and not any(target.settings.get(key) for key in JUDGE_KEYS) else None
+    provider = specs.providers.get(target.provider)
+    return target.name if provider.can_judge and not provider.is_canned else None
 
 
 def _evaluators(suite: EvalSuite) -> Iterator[EvaluatorLike]:

@@ -110,7 +110,7 @@ def is_rows_file(path: Path) -> bool:
     return suffix in ROW_SUFFIXES or (suffix == ".json" and start_of(path).lstrip().startswith("["))
 
 
-def suite_of_rows(path: Path, evaluators: Sequence[str], specs: Specs) -> bytes:
+def content_of_rows(path: Path, evaluators: Sequence[str], specs: Specs) -> bytes:
     """Return the content of the eval file that consists of a file of rows and evaluators in their short form."""
     listed = short_evaluators(evaluators, specs)
     return json.dumps({"evaluators": listed, "evalcases": {"file": path.name}}).encode()

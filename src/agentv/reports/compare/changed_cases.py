@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias
 
-from agentv.reports.compare.compared import ExplainedComparison, Explanation, Told
+from agentv.reports.compare.compared import ExplainedComparison, Explanation, SideAnswer
 from agentv.reports.compare.words import case_label, has_pairs, pair_members, reason_line
 from agentv.reports.document.blocks import Excerpt, Item, Items, Phrase, Quote, Section
 from agentv.reports.text.amounts import difference_text, score_text
@@ -20,11 +20,11 @@ Direction: TypeAlias = Literal["fell", "rose"]
 FindFacts: TypeAlias = Callable[[CaseDifference], tuple[Phrase, ...]]
 
 
-def told_by(result: CaseResult) -> Told:
+def answer_of_side(result: CaseResult) -> SideAnswer:
     """Return the answer of a result, None if the target failed, and the reason for its score."""
     has_answer = result.error is None or bool(result.candidate_answer)
     answer = result.candidate_answer if has_answer else None
-    return Told(answer, reason_line(result), has_full_score=result.status == "pass")
+    return SideAnswer(answer, reason_line(result), has_full_score=result.status == "pass")
 
 
 def changed_sections(

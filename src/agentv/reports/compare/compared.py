@@ -11,7 +11,7 @@ from agentv.scoring.comparison.grouping import GroupKey
 from agentv.types.results import RunVerdict
 
 
-class Told(NamedTuple):
+class SideAnswer(NamedTuple):
     """One side's answer to a case, and the reason for its score; None where only scores are stored."""
 
     answer: str | None = None
@@ -25,8 +25,8 @@ class Explanation(NamedTuple):
     """What is behind the scores of a case: its question, and what each side answered to it."""
 
     question: str = ""
-    before: Told = Told()
-    after: Told = Told()
+    before: SideAnswer = SideAnswer()
+    after: SideAnswer = SideAnswer()
 
 
 Explain: TypeAlias = Callable[[Sequence[CaseDifference]], Sequence[Explanation]]
