@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, cast
 from msgspec.structs import replace
 
 from agentv.loading.datasets.rows import ListedRows, open_rows
-from agentv.loading.files.kinds import PARQUET_SUFFIX, TABLE_DELIMITERS
+from agentv.loading.files.kinds import TABLE_SUFFIXES
 from agentv.loading.suites.suites import load_suite
 from agentv.loading.suites.variables import texts_in
 from agentv.registry import Specs
@@ -38,7 +38,6 @@ GivenCases: TypeAlias = Iterable[EvalCase | Mapping[str, Any]] | Table
 GIVEN_SUITE = "cases"
 """The suite of cases that were given from Python."""
 
-_TABLE_SUFFIXES = (*TABLE_DELIMITERS, PARQUET_SUFFIX)
 _CASE_KEYS = frozenset((*EvalCase.__struct_fields__, *EvalCase.KEYWORDS))
 _ROW_KEYS = frozenset({"id", "expected_outcome", "criteria", "tags", "metadata", *EvalCase.KEYWORDS})
 """The keys of a case that a row may have, too."""
@@ -46,7 +45,7 @@ _ROW_KEYS = frozenset({"id", "expected_outcome", "criteria", "tags", "metadata",
 
 def is_table_file(source: object) -> bool:
     """Return True for the path of a table (CSV, TSV, Parquet)."""
-    return isinstance(source, str | os.PathLike) and Path(source).suffix.lower() in _TABLE_SUFFIXES
+    return isinstance(source, str | os.PathLike) and Path(source).suffix.lower() in TABLE_SUFFIXES
 
 
 def items_of(given: object) -> list[EvalCase | Mapping[str, Any]]:

@@ -16,9 +16,8 @@ from agentv.loading.files.dotenv import ENV_FILE
 from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.kinds import (
     FUNCTION_REFERENCE,
-    PARQUET_SUFFIX,
     SKILLS_FILE,
-    TABLE_DELIMITERS,
+    TABLE_SUFFIXES,
     YAML_SUFFIXES,
     kind_of_file,
 )
@@ -36,7 +35,7 @@ from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonValue
 
 SCHEMA = "agentv-untrusted-1"
-_ROW_SUFFIXES = (*TABLE_DELIMITERS, PARQUET_SUFFIX, ".json")
+_ROW_SUFFIXES = (*TABLE_SUFFIXES, ".json")
 """The suffixes of datasets that `_uses_of_rows` reads, row by row."""
 
 KINDS = ("command", "callable", "plug-in", "provider", "url", "variable", "path")

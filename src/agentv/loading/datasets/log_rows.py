@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from agentv.execution.processes.line_stream import PAGE_KEYS, split_document
 from agentv.loading.datasets.rows import Row, SpanFile, open_rows
-from agentv.loading.files.kinds import PARQUET_SUFFIX, TABLE_DELIMITERS, is_span_file
+from agentv.loading.files.kinds import TABLE_SUFFIXES, is_span_file
 from agentv.loading.files.text import read_lines, read_text, shown
 from agentv.loading.models.reader import kind_of
 from agentv.messages.logs.fields import decoded, is_otlp
@@ -42,7 +42,7 @@ _EXPECTED_COLUMNS = ("expected", "expected_output", "target")
 
 def is_table(path: Path) -> bool:
     """Return True for a table or Parquet file by its name."""
-    return path.suffix.lower() in (*TABLE_DELIMITERS, PARQUET_SUFFIX)
+    return path.suffix.lower() in TABLE_SUFFIXES
 
 
 def log_rows(path: Path) -> Iterator[Row]:

@@ -17,6 +17,7 @@ YAML_SUFFIXES = (".yaml", ".yml")
 TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 PARQUET_SUFFIX = ".parquet"
+TABLE_SUFFIXES = (*TABLE_DELIMITERS, PARQUET_SUFFIX)
 ROW_SUFFIXES = (*TABLE_DELIMITERS, *LINE_SUFFIXES, PARQUET_SUFFIX)
 """The suffixes of files of rows."""
 FUNCTION_REFERENCE = re.compile(r"(?P<path>.+\.py):(?P<name>[^\W\d]\w*)")

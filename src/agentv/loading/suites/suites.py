@@ -16,9 +16,8 @@ from agentv.loading.files.kinds import (
     CASE_KEYS,
     FUNCTION_REFERENCE,
     LINE_SUFFIXES,
-    PARQUET_SUFFIX,
     ROW_SUFFIXES,
-    TABLE_DELIMITERS,
+    TABLE_SUFFIXES,
     YAML_SUFFIXES,
     is_span_file,
 )
@@ -480,7 +479,7 @@ def read_suite(
     `allow_paths`. `guideline_patterns` replace those of the project. `folders` are
     those of `load_suite`.
     """
-    if content is None and path.suffix.lower() in (*TABLE_DELIMITERS, PARQUET_SUFFIX):
+    if content is None and path.suffix.lower() in TABLE_SUFFIXES:
         content = json.dumps({"evalcases": {"file": path.name}}).encode()
     try:
         importers = importers_of(specs)
