@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from agentv.storage.run.find import ListedRun
@@ -63,11 +63,17 @@ def listed_lines(runs: "Sequence[ListedRun]", width: int | None) -> "Iterator[st
     If they do not fit into `width` cells, eval files are cut in their middle, and the name and tags are on a second
     line.
     """
+    from agentv.reports.run.views import rate_text
     from agentv.reports.text.printable import one_line
     from agentv.reports.text.width import clip_middle, display_width, pad, wrap
+    from agentv.storage.run.recorded_verdict import shown_state
 
     cells = [
-        (run.run_id, _ended(run), *((_rate_text(run.counts), _suites_text(run)) if run.problem is None else ("", "")))
+        (
+            run.run_id,
+            shown_state(run),
+            *((rate_text(run.counts), _suites_text(run)) if run.problem is None else ("", "")),
+        )
         for run in runs
     ]
     widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
@@ -76,7 +82,7 @@ def listed_lines(runs: "Sequence[ListedRun]", width: int | None) -> "Iterator[st
         suites = suites_cell if run.problem is None else one_line(run.problem)
         columns = "  ".join(pad(cell, size) for cell, size in zip(row, widths[:-1], strict=True) if size)
         if run.problem is not None:
-            columns = f"{pad(run.run_id, widths[0])}  {pad(_ended(run), widths[1])}"
+            columns = f"{pad(run.run_id, widths[0])}  {pad(shown_state(run), widths[1])}"
         marks = "  ".join(_marks(run))
         last = suites if run.problem is not None else pad(suites, widths[-1])
         line = "  ".join(filter(None, (columns, last, marks))).rstrip()
@@ -87,26 +93,6 @@ def listed_lines(runs: "Sequence[ListedRun]", width: int | None) -> "Iterator[st
         else:
             yield f"{columns}  {clip_middle(suites, max(room, _MIN_SUITES_WIDTH))}".rstrip()
             yield from (f"  {each}" for each in wrap(marks, width - 2) if each)
-
-
-def _ended(run: "ListedRun") -> str:
-    """Return the recorded verdict of a finished run, else the state of the run."""
-    from agentv.storage.run.recorded_verdict import recorded_verdict
-
-    if run.state != "finished" or run.problem is not None:
-        return run.state
-    return recorded_verdict(run.folder, run.counts) or run.state
-
-
-def _rate_text(counts: "Mapping[str, int]") -> str:
-    """Return `67.5 % of 40, 2 errors`: the pass rate of the judged results, and how many others there are."""
-    from agentv.reports.text.amounts import count_text, percent_text
-
-    judged = sum(counts.get(state, 0) for state in ("pass", "borderline", "fail"))
-    rate = f"{percent_text(counts.get('pass', 0) / judged)} of {judged:,}" if judged else ""
-    errors = count_text(counts["error"], "error") if counts.get("error") else ""
-    skipped = f"{counts['skipped']:,} skipped" if counts.get("skipped") else ""
-    return ", ".join(filter(None, (rate, errors, skipped))) or "no results"
 
 
 def _suites_text(run: "ListedRun") -> str:

@@ -85,7 +85,7 @@ def _short_reason(result: CaseResult) -> str:
 def _trials(trials: Sequence[RowDetail], shown: RowDetail, run_id: str) -> Iterator[Html | None]:
     """Yield the parts of the only trial, or an expandable element for each trial, with the shown one open."""
     if len(trials) == 1:
-        yield from _parts(shown, run_id)
+        yield from row_parts(shown, run_id)
         return
     size = 0
     for detail in sorted(trials, key=lambda each: each.result.slot.trial):
@@ -96,7 +96,7 @@ def _trials(trials: Sequence[RowDetail], shown: RowDetail, run_id: str) -> Itera
             f" trial {result.slot.trial + 1} {row_score(result) or state} ",
             element("span", _short_reason(result), class_="reason", dir="auto"),
         )
-        parts = [_omitted_note(detail, run_id)] if size > _MAX_TRIALS_CHARS else _parts(detail, run_id)
+        parts = [_omitted_note(detail, run_id)] if size > _MAX_TRIALS_CHARS else row_parts(detail, run_id)
         trial = element("details", head, *parts, class_=f"trial {state}", open=detail is shown)
         size += len(trial.markup)
         yield trial
@@ -107,7 +107,8 @@ def _omitted_note(detail: RowDetail, run_id: str) -> Html:
     return element("p", "Details omitted to limit the size of the page: ", command, class_="notice")
 
 
-def _parts(detail: RowDetail, run_id: str) -> Iterator[Html | None]:
+def row_parts(detail: RowDetail, run_id: str) -> Iterator[Html | None]:
+    """Yield all that is stored of a result: texts, evaluators, labels, transcript, changed files, facts."""
     result, case = detail.result, detail.case
     turns = () if detail.answer is None else detail.answer.messages_by_turn
     yield _error(result)

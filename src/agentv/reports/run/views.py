@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agentv.reports.run.file_changes import ChangesText, FileChanges
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, cell_text, row_reason, row_score
 from agentv.reports.run.transcript import transcript_text
-from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text, tokens_text
+from agentv.reports.text.amounts import count_text, money_text, percent_text, score_text, seconds_text, tokens_text
 from agentv.reports.text.printable import one_line, printable
 from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
 from agentv.reports.text.width import clip, display_width, pad, wrap, wrap_lines
@@ -71,6 +71,15 @@ def counts_text(counts: Mapping[str, int]) -> str:
     states = ", ".join(f"{counts[state]:,} {state}" for state in _STATES if counts.get(state))
     total = count_text(sum(counts.values()), "result")
     return f"{total}: {states}" if states else total
+
+
+def rate_text(counts: Mapping[str, int]) -> str:
+    """Return `67.5 % of 40, 2 errors`: the pass rate of the judged results, and how many others there are."""
+    judged = sum(counts.get(state, 0) for state in ("pass", "borderline", "fail"))
+    rate = f"{percent_text(counts.get('pass', 0) / judged)} of {judged:,}" if judged else ""
+    errors = count_text(counts["error"], "error") if counts.get("error") else ""
+    skipped = f"{counts['skipped']:,} skipped" if counts.get("skipped") else ""
+    return ", ".join(filter(None, (rate, errors, skipped))) or "no results"
 
 
 def partial_of(result: CaseResult, answer: Answer | None) -> Partial | None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from agentv.storage.run.find import ListedRun
+
 _EVENTS = "events.jsonl"
 _MAX_TAIL = 256 * 1024
 """The number of bytes at the end of the events in which the last verdict is searched."""
@@ -21,6 +23,13 @@ class _Reported(Struct, frozen=True):
 
 
 _decode = msgspec.json.Decoder(_Reported).decode
+
+
+def shown_state(run: ListedRun) -> str:
+    """Return the recorded verdict of a finished run, else the state of the run."""
+    if run.state != "finished" or run.problem is not None:
+        return run.state
+    return recorded_verdict(run.folder, run.counts) or run.state
 
 
 def recorded_verdict(folder: Path, counts: Mapping[str, int]) -> str | None:

@@ -1,0 +1,70 @@
+"""Small parts of the viewer's pages: badges, search fields, filters as chips, and links between pages of a list."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from agentv.reports.text.markup import Child, Html, element
+from agentv.reports.text.signs import UNICODE
+from agentv.types.results import RowState
+from agentv.view.address import LIST_KEYS, Query
+
+_MARKS: Mapping[str, str] = {str(state): mark for state, mark in UNICODE.marks.items()}
+_MAX_FACETS = 12
+
+
+def state_badge(state: RowState | str, text: str | None = None) -> Html:
+    """Return the sign of a state with its word, in its colour."""
+    return element("span", f"{_MARKS.get(state, '')} {text or state}".strip(), class_=f"badge {state}")
+
+
+def search_field(path: str, query: Query, *, label: str) -> Html:
+    """Return a form that searches for words within the current filter."""
+    kept = [element("input", type="hidden", name=key, value=value) for key, value in query.without("q", "after").pairs]
+    field = element("input", type="search", name="q", value=query.last("q") or "", aria_label=label, autocomplete="off")
+    return element("form", *kept, field, element("button", "Search"), action=path, class_="search", role="search")
+
+
+def filter_chips(path: str, query: Query) -> Html | None:
+    """Return the active filters in plain words, each with a link that removes it; None if there are none."""
+    chips = list(_chips(path, query))
+    if not chips:
+        return None
+    reset = element("li", element("a", "remove all", href=path)) if len(chips) > 1 else None
+    return element("ul", *chips, reset, class_="chips", aria_label="Filters")
+
+
+def _chips(path: str, query: Query) -> Iterator[Html]:
+    for key, value in query.pairs:
+        if key in ("sort", "page", "after"):
+            continue
+        words = f"contains “{value}”" if key == "q" else f"{key} {value}"
+        remove = element("a", "×", href=query.without_pair(key, value).address(path), aria_label=f"Remove {words}")  # noqa: RUF001 - the usual sign of removal
+        yield element("li", element("span", words, dir="auto"), " ", remove, class_="chip")
+
+
+def facet_list(path: str, query: Query, facets: Mapping[str, Mapping[str, int]]) -> Html:
+    """Return the values that results can be filtered by, each with the number of results that are left."""
+    groups = [_facet(path, query, key, facets[key]) for key in LIST_KEYS if len(facets.get(key, {})) > 1]
+    return element("details", element("summary", "Filters"), element("div", *groups, class_="facets"), id="filters")
+
+
+def _facet(path: str, query: Query, key: str, counts: Mapping[str, int]) -> Html:
+    chosen = query.all(key)
+    shown = sorted(counts.items(), key=lambda item: -item[1])[:_MAX_FACETS]
+    items = []
+    for value, count in shown:
+        is_chosen = value in chosen
+        target = query.without_pair(key, value) if is_chosen else query.adding(key, value)
+        link = element(
+            "a", value or "(none)", href=target.address(path), aria_current="true" if is_chosen else None, dir="auto"
+        )
+        items.append(element("li", link, element("small", f" {count:,}")))
+    left_out = len(counts) - len(shown)
+    more = element("li", element("small", f"and {left_out:,} more")) if left_out else None
+    return element("section", element("h3", key), element("ul", *items, more))
+
+
+def table(heads: Sequence[Child], rows: Sequence[Html], *, label: str) -> Html:
+    """Return a table in a region that scrolls; `heads` are its column heads."""
+    head = element("thead", element("tr", *(element("th", each, scope="col") for each in heads)))
+    shown = element("table", head, element("tbody", *rows))
+    return element("div", shown, class_="scroll list", tabindex="0", role="region", aria_label=label)

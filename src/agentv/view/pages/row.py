@@ -1,0 +1,109 @@
+"""One result: question, answer, evaluators with their judges, transcript, changed files and raw records."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from agentv.engine.stored.report_tools import read_details
+from agentv.reports.html.parts import row_parts
+from agentv.reports.run.row_text import PLAIN_LABELS, row_score
+from agentv.reports.run.views import RERUN_TEXTS, RowDetail
+from agentv.reports.text.markup import Html, element
+from agentv.scoring.results.aggregation import row_state
+from agentv.storage.index.row_query import RowQuery
+from agentv.storage.records.encode import export_record, to_record
+from agentv.storage.run.stored import StoredRun
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.json_value import JsonObject
+from agentv.types.messages_json import pretty_json
+from agentv.types.records.result import CaseResult
+from agentv.view.address import path_to
+from agentv.view.elements import state_badge
+from agentv.view.library import UnknownRunError
+from agentv.view.pages.page import Link, Page, Request
+from agentv.view.pages.run import run_links, run_trail
+
+
+def row_page(request: Request) -> Page:
+    """Return the result with the number of an address."""
+    stored = request.library.open(request.names["run"])
+    text = request.names["seq"]
+    wanted = {int(text)} if text.isascii() and text.isdecimal() and len(text) < 10 else set()  # noqa: PLR2004 - digits
+    rows = list(stored.results_numbered(wanted)) if wanted else []
+    if not rows:
+        raise UnknownRunError(f"run {stored.run_id} has no result number {text}")
+    return _page(request, stored, rows[0])
+
+
+def case_page(request: Request) -> Page:
+    """Return the result of a case; target, prompt and trial of the query choose among several."""
+    stored, case, query = request.library.open(request.names["run"]), request.names["case"], request.query
+    found = request.library.page(
+        stored, RowQuery(case=None, text="", page_size=None, targets=query.all("target"), prompts=query.all("prompt"))
+    )
+    trial = query.last("trial")
+    fitting = [
+        entry
+        for entry in found.rows
+        if entry.slot.eval_id == case and (trial is None or str(entry.slot.trial + 1) == trial)
+    ]
+    if not fitting:
+        raise UnknownRunError(f"run {stored.run_id} has no such result of case {case!r}")
+    first = next(iter(stored.results_at([(fitting[0].line, fitting[0].offset, fitting[0].size)])))
+    return _page(request, stored, first)
+
+
+def _page(request: Request, stored: StoredRun, result: CaseResult) -> Page:
+    (detail,) = read_details(stored, [result])
+    state = row_state(result)
+    name = PLAIN_LABELS.label(result)
+    rerun = "" if result.rerun is None else f", a re-run ({RERUN_TEXTS[result.rerun]}) that does not count"
+    parts = [
+        element("h1", state_badge(state), f" {row_score(result)} ", element("span", name, dir="auto"), rerun),
+        *row_parts(detail, stored.run_id),
+        *_judges(result.evaluator_results),
+        _raw(detail),
+    ]
+    return Page(
+        title=f"{result.eval_id} of {stored.run.name or stored.run_id}",
+        parts=parts,
+        data=_to_json(stored, detail),
+        trail=(*run_trail(stored), Link("Rows", path_to("r", stored.run_id, "rows"))),
+        links=run_links(stored, request.library.run_before(stored)),
+    )
+
+
+def _judges(results: Sequence[EvaluatorResult]) -> Iterator[Html]:
+    """Yield the prompt that each judge got and what it replied, folded."""
+    for result in results:
+        if result.evaluator_provider_request is not None or result.judge_calls:
+            request = result.evaluator_provider_request
+            yield element(
+                "details",
+                element("summary", f"The judge of {result.name}: prompt and reply"),
+                element("h3", "Prompt") if request else None,
+                element("div", pretty_json(request), class_="code text") if request else None,
+                *(
+                    element(
+                        "section", element("h3", f"Reply of {call.judge}"), element("div", call.reply, class_="text")
+                    )
+                    for call in result.judge_calls
+                ),
+                class_="judge",
+            )
+        yield from _judges(result.evaluator_results)
+
+
+def _raw(detail: RowDetail) -> Html:
+    text = pretty_json(export_record(detail.result, include_trace=False))
+    return element("details", element("summary", "Raw record"), element("div", text, class_="code text"), class_="raw")
+
+
+def _to_json(stored: StoredRun, detail: RowDetail) -> JsonObject:
+    answer = detail.answer
+    return {
+        "case": None if detail.case is None else to_record(detail.case),
+        "row": export_record(detail.result, include_trace=True),
+        "answer": None if answer is None else to_record(replace(answer, run_id=stored.run_id)),
+        "labels": [to_record(replace(label, run_id=stored.run_id)) for label in detail.labels],
+    }

@@ -1,0 +1,46 @@
+"""A run: its verdict, the cases that did not pass, tables with intervals, and the histogram of scores."""
+
+from agentv.reports.document.html import HtmlRenderer
+from agentv.reports.run.document import run_document
+from agentv.reports.run.report_json import report_to_json
+from agentv.reports.text.markup import element
+from agentv.storage.run.stored import StoredRun
+from agentv.view.address import path_to
+from agentv.view.pages.page import Link, Page, Request
+
+RUNS = Link("Runs", "/")
+
+
+def run_links(stored: StoredRun, before: str | None) -> tuple[Link, ...]:
+    """Return the pages of a run."""
+    run = stored.run_id
+    links = [Link("Verdict", path_to("r", run)), Link("Rows", path_to("r", run, "rows"))]
+    links.append(Link("Grid", path_to("r", run, "grid")))
+    if before is not None:
+        links.append(Link("Compare", path_to("compare", f"{before}..{run}")))
+    return tuple(links)
+
+
+def run_trail(stored: StoredRun) -> tuple[Link, ...]:
+    """Return the pages above the parts of a run."""
+    return RUNS, Link(stored.run.name or stored.run_id, path_to("r", stored.run_id))
+
+
+def run_page(request: Request) -> Page:
+    """Return the report of a run as its results are now."""
+    stored = request.library.open(request.names["run"])
+    report = request.library.report(stored)
+    before = request.library.run_before(stored)
+    document = run_document(report, stored.run, is_short=False)
+    parts = [
+        *HtmlRenderer().document(document),
+        element("p", element("a", "All rows", href=path_to("r", stored.run_id, "rows"))),
+    ]
+    return Page(
+        title=stored.run.name or stored.run_id,
+        parts=parts,
+        data=report_to_json(report),
+        trail=(RUNS,),
+        links=run_links(stored, before),
+        is_live=stored.state() == "running",
+    )

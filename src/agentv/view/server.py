@@ -1,0 +1,194 @@
+"""The viewer's server: routes to pages, access, and what every response has."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from hashlib import blake2b
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from aiohttp import web
+
+from agentv.reports.text.printable import one_line
+from agentv.types.errors import AgentvError
+from agentv.types.messages_json import compact_json
+from agentv.view.access import READER, SECURITY_HEADERS, Access, is_same_origin
+from agentv.view.address import BadAddressError, Query
+from agentv.view.assets import asset_at
+from agentv.view.library import Library, UnknownRunError
+from agentv.view.pages.page import Page, Request, error_page, page_html
+from agentv.view.pages.row import case_page, row_page
+from agentv.view.pages.rows import rows_page
+from agentv.view.pages.run import run_page
+from agentv.view.pages.runs import runs_page
+
+MakePage: TypeAlias = Callable[[Request], Page]
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_PAGES: Mapping[str, MakePage] = {
+    "/": runs_page,
+    "/r/{run}": run_page,
+    "/r/{run}/rows": rows_page,
+    "/r/{run}/row/{seq}": row_page,
+    "/r/{run}/case/{case}": case_page,
+}
+_THREADS = 4
+_MAX_REQUEST_BYTES = 1024 * 1024
+_JSON = ".json"
+_STATUS: Mapping[type[Exception], tuple[int, str]] = {
+    UnknownRunError: (404, "Not found"),
+    BadAddressError: (400, "This address cannot be understood"),
+    OSError: (500, "A file of the run cannot be read"),  # among them StorageError
+}
+
+
+class ViewServer:
+    """The viewer of the runs of a library. Use it with `async with`, which starts it and sets `port`.
+
+    `port` 0 selects a free port; OSError is raised if a port or the host cannot be used.
+    """
+
+    def __init__(self, library: Library, access: Access, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.port = port
+        self._library = library
+        self._access = access
+        self._host = host
+        self._runner: web.AppRunner | None = None
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="view")
+
+    @property
+    def url(self) -> str:
+        """The address of the viewer, without a path."""
+        return f"http://{self._access.host or self._host}:{self.port}"
+
+    def link(self, path: str = "/", *, reviewer: str = READER) -> str:
+        """Return the address that opens a page with the token of a reviewer."""
+        return f"{self.url}{path}?token={self._access.tokens[reviewer]}"
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=_MAX_REQUEST_BYTES, middlewares=[self._guard])
+        app.router.add_get("/assets/{name}", self._asset)
+        for path, make in _PAGES.items():
+            if path != "/":
+                app.router.add_get(path + _JSON, partial(self._data, make))
+            app.router.add_get(path, partial(self._page, make))
+        app.router.add_get("/.json", partial(self._data, runs_page))
+        app.router.add_route("*", "/{rest:.*}", self._unknown)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._host, self.port).start()
+        except OSError:
+            await runner.cleanup()
+            raise
+        self.port = runner.addresses[0][1]
+        self._runner = runner
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def _cookie(self) -> str:
+        # Browsers send the cookies of one host to all its ports.
+        return f"agentv-{self.port}"
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            response = await self._guarded(request, handler)
+        except web.HTTPException as error:
+            response = error
+        response.headers.update(SECURITY_HEADERS)
+        return response
+
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        host = request.headers.get("Host")
+        if not self._access.is_expected_host(host):
+            return _refused("This host is not the viewer's", "Open the address that agentv view printed.")
+        if request.method != "GET" and not is_same_origin(request.headers.get("Origin"), host):
+            return _refused("Refused", "Only the viewer's own pages may change something.")
+        if request.path.startswith("/assets/"):
+            return await handler(request)
+        token = request.query.get("token")
+        if token is not None and request.method == "GET":
+            return self._signed_in(request, token)
+        if self._reviewer(request) is None:
+            return _refused("A token is needed", "Open the address that agentv view printed; it contains the token.")
+        return await handler(request)
+
+    def _reviewer(self, request: web.Request) -> str | None:
+        return self._access.reviewer_of(request.cookies.get(self._cookie, ""))
+
+    def _signed_in(self, request: web.Request, token: str) -> web.StreamResponse:
+        """Turn the token of an address into a cookie, and lead to the same address without it."""
+        if self._access.reviewer_of(token) is None:
+            return _refused(
+                "This token is not valid", "It is valid until the server ends; open the address that it printed."
+            )
+        rest = Query.of(request.query.items()).without("token")
+        # A path that begins with two slashes would lead to another host.
+        response = web.Response(
+            status=303, headers={"Location": rest.address("/" + request.rel_url.raw_path.lstrip("/"))}
+        )
+        response.set_cookie(self._cookie, token, httponly=True, samesite="Strict", path="/")
+        return response
+
+    async def _asset(self, request: web.Request) -> web.StreamResponse:
+        asset = asset_at(request.path)
+        if asset is None:
+            return web.Response(status=404, text="not found")
+        headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+        return web.Response(body=asset.body, content_type=asset.content_type, charset="utf-8", headers=headers)
+
+    async def _page(self, make: MakePage, request: web.Request) -> web.StreamResponse:
+        page = await self._made(make, request)
+        text = page_html(page, address=request.path_qs)
+        return _response(request, text.encode(), "text/html", status=page.status)
+
+    async def _data(self, make: MakePage, request: web.Request) -> web.StreamResponse:
+        page = await self._made(make, request)
+        return _response(request, compact_json(page.data).encode(), "application/json", status=page.status)
+
+    async def _made(self, make: MakePage, request: web.Request) -> Page:
+        asked = Request(
+            library=self._library,
+            path=request.path,
+            names=dict(request.match_info),
+            query=Query.of(request.query.items()),
+            reviewer=self._reviewer(request) or READER,
+        )
+        return await asyncio.get_running_loop().run_in_executor(self._threads, _page_or_error, make, asked)
+
+    async def _unknown(self, request: web.Request) -> web.StreamResponse:
+        page = error_page("Not found", "The viewer has no page at this address.", status=404)
+        return _response(request, page_html(page, address="/").encode(), "text/html", status=404)
+
+
+def _page_or_error(make: MakePage, request: Request) -> Page:
+    try:
+        return make(request)
+    except (AgentvError, OSError) as error:
+        status, title = next(
+            (found for kind, found in _STATUS.items() if isinstance(error, kind)), (500, "This page cannot be shown")
+        )
+        return error_page(title, one_line(str(error)), status=status)
+
+
+def _refused(title: str, message: str) -> web.Response:
+    page = error_page(title, message, status=403)
+    return web.Response(text=page_html(page, address="/"), status=403, content_type="text/html")
+
+
+def _response(request: web.Request, body: bytes, content_type: str, *, status: int) -> web.Response:
+    """Return a response with a tag of its content, or only that nothing has changed."""
+    tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if request.headers.get("If-None-Match") == tag:
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=body, status=status, content_type=content_type, charset="utf-8", headers=headers)

@@ -1,0 +1,84 @@
+"""Each page of the viewer shows what is stored, also as JSON; bad addresses are explained."""
+
+import re
+
+import pytest
+from tests.support.viewer import Client
+
+from agentv.view.assets import assets
+
+
+def test_the_list_of_runs_links_to_each_run(client: Client, run_id: str) -> None:
+    page = client.get("/")
+    assert f'href="/r/{run_id}"' in page.text
+    (run,) = client.get("/.json").json()["runs"]
+    assert (run["run_id"], run["counts"]) == (run_id, {"pass": 2, "fail": 10})
+
+
+def test_a_run_leads_with_its_verdict(client: Client, run_id: str) -> None:
+    page = client.get(f"/r/{run_id}")
+    assert "FAIL: 2 of 12 judged results passed" in page.text
+    assert client.get(f"/r/{run_id}.json").json()["exit_code"] == 1
+
+
+def test_rows_show_question_answer_and_reason(client: Client, run_id: str) -> None:
+    page = client.get(f"/r/{run_id}/rows").text
+    assert "What is 5 + 2?" in page
+    assert "&lt;b&gt;I do not know.&lt;/b&gt;" in page
+    assert "1–12 of 12 results" in page  # noqa: RUF001 - a range
+
+
+def test_rows_are_filtered_and_sorted_by_the_address(client: Client, run_id: str) -> None:
+    found = client.get(f"/r/{run_id}/rows.json?state=pass&sort=-score").json()
+    assert found["total"] == 2
+    assert {row["eval_id"] for row in found["rows"]} == {"sum-2"}
+
+
+def test_an_active_filter_is_a_chip_that_removes_it(client: Client, run_id: str) -> None:
+    page = client.get(f"/r/{run_id}/rows?state=pass&tag=even").text
+    assert f'href="/r/{run_id}/rows?tag=even" aria-label="Remove state pass"' in page
+
+
+def test_a_row_shows_its_evaluators_and_its_raw_record(client: Client, run_id: str) -> None:
+    page = client.get(f"/r/{run_id}/row/3").text
+    assert "expected" in page
+    assert "Raw record" in page
+    data = client.get(f"/r/{run_id}/row/3.json").json()
+    assert data["case"]["eval_id"] == data["row"]["eval_id"]
+    assert data["case"]["question"].startswith("What is")
+
+
+def test_a_case_is_found_by_its_id_and_trial(client: Client, run_id: str) -> None:
+    row = client.get(f"/r/{run_id}/case/sum-2.json?trial=2").json()["row"]
+    assert (row["eval_id"], row["trial"]) == ("sum-2", 1)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/r/none", "/r/none.json", "/r/latest/row/99", "/r/latest/row/x", "/r/latest/case/none", "/x", "/r/..%2f.."],
+)
+def test_an_unknown_address_is_explained(client: Client, path: str) -> None:
+    reply = client.get(path)
+    assert reply.status == 404
+    assert "Traceback" not in reply.text
+
+
+@pytest.mark.parametrize("query", ["sort=size", "page=0", "page=x", "page=-1"])
+def test_a_part_of_an_address_that_is_not_understood_is_named(client: Client, run_id: str, query: str) -> None:
+    reply = client.get(f"/r/{run_id}/rows?{query}")
+    assert reply.status == 400
+    assert query.partition("=")[0] in reply.text
+
+
+def test_an_unchanged_page_is_not_sent_again(client: Client, run_id: str) -> None:
+    first = client.get(f"/r/{run_id}/rows")
+    assert client.get(f"/r/{run_id}/rows", If_None_Match=first.headers["ETag"]).status == 304
+
+
+def test_pages_load_only_the_files_of_the_viewer(client: Client, run_id: str) -> None:
+    known = {each.address for each in assets().values()}
+    for path in ("/", f"/r/{run_id}", f"/r/{run_id}/rows", f"/r/{run_id}/row/0"):
+        loaded = set(re.findall(r'(?:src|href)="(/assets/[^"]+)"', client.get(path).text))
+        assert loaded == known
+    for address in known:
+        assert "immutable" in client.get(address).headers["Cache-Control"]
