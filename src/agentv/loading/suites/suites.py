@@ -135,6 +135,7 @@ class CasesReader(Struct):
             reader.error(at, "there are no cases", allowed=allowed)
             return
         cases: list[EvalCase] = []
+        with_input: list[JsonPath] = []
         for index, item in enumerate(raw):
             if isinstance(item, str) and scope.is_foreign:
                 self._add_listed(cases)
@@ -142,7 +143,10 @@ class CasesReader(Struct):
                 cases = []
             elif (case := self._read_case(reader, (*at, index), scope)) is not None:
                 cases.append(case)
+                if case.input_messages:
+                    with_input.append((*at, index))
         self._add_listed(cases)
+        _warn_of_unsent_inputs(reader, with_input, scope)
 
     def _add_listed(self, cases: Sequence[EvalCase]) -> None:
         if cases or not self.parts:
@@ -601,6 +605,18 @@ def _with_suite_parts(reader: Reader, cases: CaseScope, *, evaluators_given: boo
         needs_outcomes=not (evaluators_given or is_foreign or has_errors),
     )
     return replace(cases, evaluators=scope, parts=parts)
+
+
+def _warn_of_unsent_inputs(reader: Reader, cases: Sequence[JsonPath], scope: CaseScope) -> None:
+    """Record one warning if no prompt sends the messages that the listed cases at these paths have."""
+    prompts = () if scope.parts is None else scope.parts.prompts
+    if cases and prompts and not any(prompt.takes_input for prompt in prompts):
+        reader.error(
+            cases[0],
+            f"the input of {len(cases):,} {'case is' if len(cases) == 1 else 'cases is'} not sent: no prompt inserts it",
+            allowed="write {{ input }} in a prompt, or the entry {case: messages} in its `messages`",
+            severity="warning",
+        )
 
 
 def _template(reader: Reader, at: JsonPath, variables: SuiteVariables | None) -> Template | None:
