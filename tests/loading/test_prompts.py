@@ -193,7 +193,7 @@ def test_undefined_variable_is_a_warning_in_a_file_without_variables() -> None:
 def test_input_that_no_prompt_sends_is_one_warning() -> None:
     cases = "evalcases: [{id: a, input: tea, expected: ok}, {id: b, input: milk, expected: ok}]"
     (problem,) = suite(' ["Say something."]', cases).warnings
-    assert "the input of 2 cases is not sent" in problem.message
+    assert "the inputs of 2 cases are not sent" in problem.message
     assert suite(' ["Say something.", {id: s, system: hi}]', cases).warnings == ()
 
 

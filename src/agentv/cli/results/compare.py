@@ -113,7 +113,7 @@ def _questions(stored: StoredRun | None, names: Sequence[CaseName]) -> list[str]
     if stored is None:
         return [""] * len(names)
     records = stored.cases_named({(name.suite, name.eval_id) for name in names})
-    found = {(record.suite, record.eval_id, record.prompt): record.question for record in records}
+    found = {(record.suite, record.eval_id, record.prompt): record.last_question for record in records}
     return [found.get((name.suite, name.eval_id, name.prompt), "") for name in names]
 
 

@@ -139,6 +139,10 @@ def _open_observers(
         except OSError as error:
             raise ConfigError(f"--log-file {path}: cannot be written: {error.strerror}") from error
         yield CheckedOutput(f"--log-file {output.log_file}", log)
+    if output.view:
+        from agentv.cli.running.viewing import RunViewer
+
+        yield CheckedOutput("--view", RunViewer())
     if output.dump_traces:
         from agentv.reports.progress.trace_files import TraceFiles
 
@@ -205,7 +209,17 @@ def run_and_report(
     code = report.exit_code
     for message in write_error_messages(observers, stdout):
         code = exit_code_after_write_error(code, message)
+    if output.view:
+        _wait_for_viewer(observers)
     return code
+
+
+def _wait_for_viewer(observers: Sequence[CheckedOutput]) -> None:
+    from agentv.cli.running.viewing import RunViewer
+
+    for checked in observers:
+        if isinstance(checked.observer, RunViewer):
+            checked.observer.wait_until_closed()
 
 
 def _terminal_cleanup(stdout: TextIO) -> Callable[[], None]:

@@ -611,9 +611,10 @@ def _warn_of_unsent_inputs(reader: Reader, cases: Sequence[JsonPath], scope: Cas
     """Record one warning if no prompt sends the messages that the listed cases at these paths have."""
     prompts = () if scope.parts is None else scope.parts.prompts
     if cases and prompts and not any(prompt.takes_input for prompt in prompts):
+        inputs = "the input of 1 case is" if len(cases) == 1 else f"the inputs of {len(cases):,} cases are"
         reader.error(
             cases[0],
-            f"the input of {len(cases):,} {'case is' if len(cases) == 1 else 'cases is'} not sent: no prompt inserts it",
+            f"{inputs} not sent, because no prompt inserts the messages of a case",
             allowed="write {{ input }} in a prompt, or the entry {case: messages} in its `messages`",
             severity="warning",
         )

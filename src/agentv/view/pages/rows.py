@@ -93,7 +93,7 @@ def _row(stored: StoredRun, detail: RowDetail) -> Html:
     address = path_to("r", stored.run_id, "row", str(result.seq))
     trial = f" trial {result.slot.trial + 1}" if result.slot.trial else ""
     cell = cell_text(result.slot.target, result.prompt)
-    question = "" if detail.case is None else detail.case.question
+    question = "" if detail.case is None else detail.case.last_question
     took = None if result.duration_ms is None else result.duration_ms / 1000
     return element(
         "tr",
@@ -139,7 +139,7 @@ def _row_json(detail: RowDetail) -> JsonObject:
         "seq": result.seq,
         "state": row_state(result),
         "score": result.score,
-        "question": None if detail.case is None else detail.case.question,
+        "question": None if detail.case is None else detail.case.last_question,
         "expected": None if detail.case is None else expected_of(detail.case),
         "answer": result.candidate_answer,
         "reason": None if row_state(result) == "pass" else row_reason(result),
