@@ -106,7 +106,8 @@ def make_navigation(pages: Mapping[str, str]) -> Navigation:
         into = into.setdefault(group, {}) if group else into
         children = {title_of(pages[child]): child for child in below.get(page, ())}
         into[label] = {"Overview": page, **children} if children else page
-    outside = sorted((page for page in pages if not page.startswith("docs/")), key=lambda page: (page.count("/"), page))
+    outside = [page for page in pages if not page.startswith("docs/")]
+    outside.sort(key=lambda page: (page != "README.md", page.count("/"), page))
     return {**navigation, "Repository": {title_of(pages[page]): page for page in outside}}
 
 
