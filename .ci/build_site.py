@@ -3,7 +3,7 @@
 Zensical builds a copy of docs/ with these differences:
 
 - A fence with a file name after its language has the file name as its title.
-- Pages outside of docs/ to which a page links are pages of the site, below repository/.
+- What a page links to outside of docs/ is in the site, too, below repository/: Markdown as pages, the rest as files.
 - The navigation is that of docs/index.md. A page that is not listed there belongs to the listed page that links to all
   such pages of its folder, as docs/reference/evaluators.md does to those of docs/reference/evaluators/.
 
@@ -161,10 +161,22 @@ def write_project(folder: Path, pages: Mapping[str, str]) -> None:
         path = folder / "docs" / place_of(page)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(convert(page, text), "utf-8")
+        copy_linked_files(page, text, folder / "docs")
+
+
+def copy_linked_files(page: str, text: str, folder: Path) -> None:
+    """Copy the files to which a page links outside of docs/, other than pages."""
+    for file in links_of(page, text):
+        if not file.startswith("docs/") and not file.endswith(".md") and (ROOT / file).is_file():
+            path = folder / place_of(file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / file, path)
 
 
 def build(target: Path, pages: Mapping[str, str]) -> None:
-    """Build the site in a folder, which is replaced."""
+    """Build the site in a folder, which is replaced if it has an earlier build."""
+    if target.exists() and not (target / "search.json").is_file():
+        raise SiteError(f"{target} exists and has no earlier build of the site; choose another folder")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_project(folder, pages)

@@ -120,6 +120,13 @@ def test_a_page_without_a_place_in_the_navigation_is_an_error() -> None:
         build_site.make_navigation({**PAGES, "docs/how-to/new.md": "# New"})
 
 
+def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(build_site.SiteError, match="exists and has no earlier build of the site"):
+        build_site.build(tmp_path, PAGES)
+    assert (tmp_path / "mine.txt").exists()
+
+
 def test_a_fence_with_a_file_name_gets_a_title() -> None:
     fence = "```yaml evals/a.yaml\n[text](README.md)\n```\n"
     assert build_site.convert("docs/index.md", fence) == fence.replace("evals/a.yaml", 'title="evals/a.yaml"')
@@ -176,7 +183,7 @@ def test_every_link_of_the_site_leads_to_a_page_and_an_anchor(site: Path) -> Non
     ids = {path: set(re.findall(r'\bid="?([^" >]+)', text)) for path, text in texts.items()}
     dead = []
     for path, text in texts.items():
-        for link in re.findall(r'<a\b[^>]*\bhref="([^"]+)"', text):
+        for link in re.findall(r'<(?:a|img)\b[^>]*\b(?:href|src)="([^"]+)"', text):
             file, _, anchor = link.partition("#")
             to = (path.parent / file).resolve() if file else path
             if "://" not in link and not (to.is_file() and (not anchor or anchor in ids[to])):
@@ -193,6 +200,13 @@ def test_the_site_loads_nothing_from_another_host(site: Path) -> None:
     assert re.findall(r"""(?:@import|url\()\s*["']?((?:https?:)?//[^"')]+)""", styles) == []
     assert "<script" in pages
     assert "url(" in styles
+
+
+@needs_zensical
+def test_a_linked_file_outside_of_docs_is_in_the_site(tmp_path: Path) -> None:
+    build_site.build(tmp_path / "site", {"docs/index.md": "# A\n\n[the script](../run)\n"})
+    assert 'href="repository/run"' in (tmp_path / "site" / "index.html").read_text("utf-8")
+    assert (tmp_path / "site" / "repository" / "run").read_bytes() == (ROOT / "run").read_bytes()
 
 
 @needs_zensical
