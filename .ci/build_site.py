@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,8 @@ def copy_linked_files(page: str, text: str, folder: Path) -> None:
 
 def build(target: Path, pages: Mapping[str, str]) -> None:
     """Build the site in a folder, which is replaced if it has an earlier build."""
+    if find_spec("zensical") is None:
+        raise SiteError("Zensical is not installed; call ./run --group=site python .ci/build_site.py")
     if target.exists() and not (target / "search.json").is_file():
         raise SiteError(f"{target} exists and has no earlier build of the site; choose another folder")
     with tempfile.TemporaryDirectory() as name:

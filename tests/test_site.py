@@ -120,6 +120,7 @@ def test_a_page_without_a_place_in_the_navigation_is_an_error() -> None:
         build_site.make_navigation({**PAGES, "docs/how-to/new.md": "# New"})
 
 
+@needs_zensical
 def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(build_site.SiteError, match="exists and has no earlier build of the site"):
