@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -31,12 +32,12 @@ def test_run_view_serves_the_run_until_ctrl_c(tmp_path: Path) -> None:
             assert until(lambda: "until Ctrl-C" in errors.read_text() and "http://" in errors.read_text())
             (link,) = re.findall(r"http://\S+", errors.read_text())
             address = urlsplit(link)
-            connection = HTTPConnection(address.netloc)
-            connection.request("GET", f"{address.path}?{address.query}")
-            assert connection.getresponse().status == 303
+            with closing(HTTPConnection(address.netloc)) as connection:
+                connection.request("GET", f"{address.path}?{address.query}")
+                assert connection.getresponse().status == 303
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 0
         finally:
             process.kill()
-    with pytest.raises(ConnectionRefusedError):
-        HTTPConnection(address.netloc).connect()
+    with pytest.raises(ConnectionRefusedError), closing(HTTPConnection(address.netloc)) as connection:
+        connection.connect()

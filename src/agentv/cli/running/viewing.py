@@ -31,7 +31,7 @@ class RunViewer:
         if not isinstance(event, RunStarted) or event.folder is None or self._process is not None:
             return
         command = [sys.executable, "-m", "agentv", "view", event.folder]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)  # noqa: S603 - our own program
         threading.Thread(target=self._print_address, args=(self._process,), daemon=True).start()
 
     def close(self) -> None:
