@@ -80,20 +80,18 @@ def test_a_merge_copies_the_labels_of_a_run_outside_the_folder_of_runs(tmp_path:
 
 
 def a_label(**fields: Any) -> Label:
-    return Label(
-        **{
-            "slot": make_answer().slot,
-            "answer_key": "v1:aa",
-            "answer_ref": AnswerRef(0),
-            "criterion": "tone",
-            "score": True,
-            "annotator": "anna",
-            "time": NOON,
-            "verdict": "pass",
-            "label_id": "a-1",
-        }
-        | fields
-    )
+    known: dict[str, Any] = {
+        "slot": make_answer().slot,
+        "answer_key": "v1:aa",
+        "answer_ref": AnswerRef(0),
+        "criterion": "tone",
+        "score": True,
+        "annotator": "anna",
+        "time": NOON,
+        "verdict": "pass",
+        "label_id": "a-1",
+    } | fields
+    return Label(**known)
 
 
 def a_run(folder: Path) -> Path:

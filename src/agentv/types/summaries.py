@@ -282,8 +282,10 @@ class CorrectedRate(Struct, frozen=True):
     """The number of labelled answers that people skipped or were unsure about."""
     bounds: tuple[float, float] | None = None
     """The rate if people failed all skipped answers, and if they passed all of them; None without any."""
+    is_picked: bool = False
+    """True if the labelled answers were not drawn at random, so that they may differ from the others."""
     warnings: tuple[str, ...] = ()
-    """Reasons to doubt the rate, such as labels of answers that were picked."""
+    """Reasons to doubt the rate, and labels that are not counted."""
 
 
 class NotInBaseline(Struct, frozen=True):

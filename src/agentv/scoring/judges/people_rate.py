@@ -1,7 +1,7 @@
 """The pass rate that people would find, from labels of some answers and a judge's verdicts on all of them."""
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -37,6 +37,15 @@ class JudgedAnswer(Struct, frozen=True):
     def name(self) -> AnswerName:
         """The identity of the answer."""
         return self.slot, self.answer_seq
+
+
+class JudgedTotals(Struct, frozen=True):
+    """A judge's verdicts on all answers, labelled or not."""
+
+    answers: int
+    passes: int
+    effective_n: float
+    """The effective sample size of the answers, as those of one case or session are correlated."""
 
 
 class PeopleVerdicts(Struct, frozen=True):
@@ -97,48 +106,38 @@ def _majority(votes: Sequence[bool]) -> bool | None:
     return None if 2 * passes == len(votes) else 2 * passes > len(votes)
 
 
-def people_rate(judged: Sequence[JudgedAnswer], people: PeopleVerdicts) -> PeopleRate | None:
-    """Return the rate of the judged answers by people's labels; None without any verdict of people.
+def people_rate(labelled: Sequence[JudgedAnswer], people: PeopleVerdicts, totals: JudgedTotals) -> PeopleRate | None:
+    """Return the rate of all judged answers by people's labels; None without any verdict of people.
 
-    The labels count within the judge's verdicts, and the judge's verdicts on all answers give the shares: labels that
-    were drawn from its fails and its passes with different probabilities, and a judge of any quality, give no bias.
+    `labelled` are the judged answers that people labelled. The labels count within the judge's verdicts, and the
+    judge's verdicts on all answers give the shares: labels that were drawn from its fails and its passes with different
+    probabilities, and a judge of any quality, give no bias.
     """
-    known = [each for each in judged if each.name in people.passed]
-    drawn = [each for each in known if each.name in people.weights]
-    is_census = len(known) == len(judged)
-    counted = known if is_census else drawn or known
-    if not any(people.passed[each.name] is not None for each in counted):
+    drawn = [each for each in labelled if each.name in people.weights]
+    is_census = len(labelled) == totals.answers
+    counted = labelled if is_census else drawn or labelled
+    answered = [each for each in counted if people.passed[each.name] is not None]
+    if not answered:
         return None
     is_weighted = bool(drawn) and not is_census
     weights = {each.name: people.weights[each.name] if is_weighted else 1.0 for each in counted}
-    rates = [
-        _strata(judged, _labelled(counted, people.passed, unknown=unknown), weights) for unknown in (None, False, True)
-    ]
-    answered = [each for each in counted if people.passed[each.name] is not None]
-    cases = effective_n(_moments(judged))
+    strata, failed, passed = (
+        _strata(totals, _with_verdict(counted, people.passed, unknown=unknown), weights)
+        for unknown in (None, False, True)
+    )
+    has_interval = len({each.cluster for each in answered}) >= MIN_LABELS_FOR_INTERVAL
     return PeopleRate(
-        rate=stratified_rate(rates[0]),
-        interval=stratified_interval(rates[0], cases)
-        if len({each.cluster for each in answered}) >= MIN_LABELS_FOR_INTERVAL
-        else None,
+        rate=stratified_rate(strata),
+        interval=stratified_interval(strata, totals.effective_n) if has_interval else None,
         labels=len(answered),
         skipped=len(counted) - len(answered),
-        bounds=(stratified_rate(rates[1]), stratified_rate(rates[2])),
+        bounds=(stratified_rate(failed), stratified_rate(passed)),
         is_picked=not drawn and not is_census,
-        ignored=len(known) - len(counted),
+        ignored=len(labelled) - len(counted),
     )
 
 
-def _moments(judged: Iterable[JudgedAnswer]) -> ClusterMoments:
-    """Return the moments of the judge's passes, by cluster."""
-    clusters: dict[int, tuple[int, float]] = {}
-    for each in judged:
-        rows, total = clusters.get(each.cluster, (0, 0.0))
-        clusters[each.cluster] = (rows + 1, total + each.passed)
-    return ClusterMoments.of_clusters(clusters.values())
-
-
-def _labelled(
+def _with_verdict(
     counted: Iterable[JudgedAnswer], passed: Mapping[AnswerName, bool | None], *, unknown: bool | None
 ) -> list[tuple[JudgedAnswer, bool]]:
     """Return the answers with their verdicts; `unknown` is the verdict on skipped ones, None to leave them out."""
@@ -148,21 +147,13 @@ def _labelled(
 
 
 def _strata(
-    judged: Sequence[JudgedAnswer],
-    labelled: Sequence[tuple[JudgedAnswer, bool]],
-    weights: Mapping[AnswerName, float],
+    totals: JudgedTotals, labelled: Sequence[tuple[JudgedAnswer, bool]], weights: Mapping[AnswerName, float]
 ) -> list[Stratum]:
-    sizes = Counter(each.passed for each in judged)
-    by_verdict: defaultdict[bool, list[tuple[JudgedAnswer, bool]]] = defaultdict(list)
+    by_verdict: defaultdict[bool, list[tuple[int, float, bool]]] = defaultdict(list)
     for each, passed in labelled:
-        by_verdict[each.passed].append((each, passed))
-    return [
-        weighted_stratum(
-            size / len(judged),
-            [(each.cluster, weights[each.name], passed) for each, passed in by_verdict[verdict]],
-        )
-        for verdict, size in sizes.items()
-    ]
+        by_verdict[each.passed].append((each.cluster, weights[each.name], passed))
+    sizes = {True: totals.passes, False: totals.answers - totals.passes}
+    return [weighted_stratum(size / totals.answers, by_verdict[verdict]) for verdict, size in sizes.items() if size]
 
 
 def weighted_stratum(share: float, labelled: Sequence[tuple[int, float, bool]]) -> Stratum:
