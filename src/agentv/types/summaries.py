@@ -13,6 +13,7 @@ IntervalMethod: TypeAlias = Literal[
     "wilson",
     "clustered-wilson",
     "scaled-wilson",
+    "stratified-wilson",
     "student-t",
     "order-statistics",
     "linearized-t",
@@ -256,6 +257,10 @@ class Calibration(Struct, frozen=True):
     kappa: float | None = None
 
 
+CorrectionSource: TypeAlias = Literal["labels", "calibration"]
+"""What a rate is corrected by: labels of this run, or the calibration of its judge on another one."""
+
+
 class CorrectedRate(Struct, frozen=True):
     """A judge's pass rate of one target's answers, raw and corrected for the judge's errors."""
 
@@ -266,12 +271,21 @@ class CorrectedRate(Struct, frozen=True):
     raw: float
     raw_interval: Interval | None
     labels: int
-    """The number of labelled answers of the calibration."""
+    """The number of labelled answers: of this run, or of the calibration."""
     rate: float | None = None
-    """None if the calibration does not allow a correction."""
+    """None if the labels do not allow a correction."""
     interval: Interval | None = None
     reason: str | None = None
-    """The reason why the calibration does not allow a correction."""
+    """The reason why the labels do not allow a correction."""
+    source: CorrectionSource = "calibration"
+    skipped: int = 0
+    """The number of labelled answers that people skipped or were unsure about."""
+    bounds: tuple[float, float] | None = None
+    """The rate if people failed all skipped answers, and if they passed all of them; None without any."""
+    is_picked: bool = False
+    """True if the labelled answers were not drawn at random, so that they may differ from the others."""
+    warnings: tuple[str, ...] = ()
+    """Reasons to doubt the rate, and labels that are not counted."""
 
 
 class NotInBaseline(Struct, frozen=True):

@@ -13,7 +13,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.labels.label_file import criteria_by_case, read_labels
+from agentv.cli.labels.label_file import read_labels
 from agentv.cli.running.scored import answer_tasks_of
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.screen import print_documents, refuse_unknown_suffixes, write_documents
@@ -25,6 +25,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.runs.run import run_plan
+from agentv.engine.stored.label_rates import HUMAN, criteria_by_case
 from agentv.engine.stored.rejudge import (
     RejudgePlan,
     evaluators_with_judges,
@@ -77,9 +78,6 @@ from agentv.types.records.answer import ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.summaries import Calibration
-
-_HUMAN = "human"
-"""The type of evaluators whose scores are human labels; they cannot be calibrated."""
 
 
 class CalibrateOptions(Struct, frozen=True, kw_only=True):
@@ -154,7 +152,7 @@ def _print_cards(cards: Sequence[JudgeCard], files: Sequence[str | None], option
 
 def _pairings(labelled: _Labelled, options: CalibrateOptions) -> list[_Pairing]:
     """Return the selected judges with their labels. Raises ConfigError, with the known names, if there are none."""
-    evaluators = sorted({each.name for row in labelled.rows for each in row.evaluator_results if each.type != _HUMAN})
+    evaluators = sorted({each.name for row in labelled.rows for each in row.evaluator_results if each.type != HUMAN})
     if options.evaluator is not None and options.evaluator not in evaluators:
         raise UnknownNameError("evaluator", options.evaluator, known=evaluators)
     labelled_criteria = list(dict.fromkeys(label.criterion for label in labelled.labels))
@@ -181,7 +179,7 @@ def _all_pairings(
     """
     for row in labelled.rows:
         for result in row.evaluator_results:
-            if result.type == _HUMAN or options.evaluator not in (None, result.name):
+            if result.type == HUMAN or options.evaluator not in (None, result.name):
                 continue
             if options.criterion is not None and options.evaluator is not None:
                 criteria = {each.criterion_name for each in result.results}

@@ -37,9 +37,10 @@ def command() -> None:
 def import_command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int:
     """Import human labels (scores and comments) of a run's answers into the run's labels.jsonl.
 
-    FILE has one label per line, with the fields eval_id (the case id), criterion, score and annotator. The fields
-    reasoning and time are optional, and so is annotator if --annotator is given. If the case has several results, the
-    fields suite (the eval file), target, prompt and trial select one of them. If a line is invalid, nothing is
+    FILE has one label per line, with the fields eval_id (the case id), criterion, score and annotator; verdict (pass,
+    fail or unsure) may stand in place of score. The fields reasoning, note, category and time are optional, and so is
+    annotator if --annotator is given. If the case has several results, the fields suite (the eval file), target, prompt
+    and trial select one of them. If a line is invalid, nothing is
     imported. If an annotator scores an answer by the same criterion again, only the new score counts; labels.jsonl
     contains both.
 
@@ -67,19 +68,22 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
         labels = read_labels(stored, file, annotator=annotator)
     except EvalFileError as error:
         raise ConfigError(f"{error}\nnothing was imported: a file is imported completely or not at all") from error
-    before = len(current_labels(stored.all_labels()))
+    stored_before = tuple(stored.all_labels())
     if labels:
         append_labels(stored.folder, labels, run_id=stored.run_id, note=note)
-    corrected = before + len(labels) - len(current_labels(stored.all_labels()))
+    stored_now = tuple(stored.all_labels())
+    added = len(stored_now) - len(stored_before)
+    corrected = len(current_labels(stored_before)) + added - len(current_labels(stored_now))
     labels_file = str(stored.folder / LABELS_FILE)
     if as_json:
-        output = {"run_id": stored.run_id, "file": labels_file, "labels": len(labels), "corrections": corrected}
+        output = {"run_id": stored.run_id, "file": labels_file, "labels": added, "corrections": corrected}
         click.echo(json.dumps({"schema": LABELS_SCHEMA, **output}))
         return 0
-    scores = count_text(len(labels), "score")
+    scores = count_text(added, "score")
     annotators = count_text(len({label.annotator for label in labels}), "annotator")
     replaced = f" ({corrected} of them replaced an earlier score)" if corrected else ""
-    click.echo(f"Imported {scores} of {annotators}{replaced}: {labels_file}")
+    known = f"; {len(labels) - added:,} of the file were stored already" if added < len(labels) else ""
+    click.echo(f"Imported {scores} of {annotators}{replaced}{known}: {labels_file}")
     return 0
 
 

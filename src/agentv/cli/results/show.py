@@ -318,13 +318,12 @@ def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> bool:
 
 def _print_corrected_rates(stored: StoredRun) -> None:
     from agentv.engine.stored.corrected_rates import corrected_or_note
-    from agentv.reports.run.figures import corrected_notes, corrected_rows
+    from agentv.reports.run.figures import corrected_lines
     from agentv.reports.text.printable import one_line
-    from agentv.reports.text.width import table
 
     style, (rates, notes) = terminal_style(), corrected_or_note(stored)
     note_lines = [f"note: {one_line(note)}" for note in notes]
-    lines = [*table(corrected_rows(rates), style.width, style.paint), *corrected_notes(rates), *note_lines]
+    lines = [*corrected_lines(rates, style.width, style.paint), *note_lines]
     if lines:
         click.echo(style.signs.escape_unsupported("\n".join(["", *lines])))
 

@@ -32,6 +32,7 @@ from agentv.reports.run.figures import (
     baseline_cells,
     corrected_cells,
     corrected_notes,
+    corrected_sentences,
     estimated_note,
     evaluator_figures,
     has_histogram,
@@ -229,9 +230,11 @@ def _corrected(report: RunReport, limits: _Limits) -> Iterator[Block]:
     if report.corrected:
         cells = map(corrected_cells, report.corrected[limits.first(_MAX_EVALUATORS)])
         rows: list[tuple[Cell, ...]] = [(Quote(judge), *others) for judge, *others in cells]
+        sentences = map(Quote, corrected_sentences(report.corrected)[limits.first(_MAX_EVALUATORS)])
         notes = map(Quote, corrected_notes(report.corrected)[limits.first(_MAX_ITEMS)])
         more = limits.more(_MAX_EVALUATORS, (len(report.corrected), "rate"))
-        yield Section("Corrected for judge errors", (Table(CORRECTED_HEADS, tuple(rows)), Lines((*more, *notes))))
+        blocks = (Lines(tuple(sentences)), Table(CORRECTED_HEADS, tuple(rows)), Lines((*more, *notes)))
+        yield Section("Corrected for judge errors", blocks)
 
 
 def _baseline(report: RunReport) -> Iterator[Block]:

@@ -8,8 +8,7 @@ from agentv.reports.document.text import TextRenderer
 from agentv.reports.run.failed_cases import case_blocks, gate_outcomes
 from agentv.reports.run.figures import (
     baseline_lines,
-    corrected_notes,
-    corrected_rows,
+    corrected_lines,
     cost_text,
     estimated_note,
     evaluator_difference,
@@ -61,7 +60,7 @@ def end_report(
     blocks = [
         *(list(text.block(each)) for each in case_blocks(report, labels, is_short=is_short)),
         *(_tables(report, width, paint, text) if has_tables(report) else [list(text.block(target_lines(report)))]),
-        [*table(corrected_rows(report.corrected), width, paint), *corrected_notes(report.corrected)],
+        corrected_lines(report.corrected, width, paint),
         [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
         list(text.block(_flaky(report.flaky))),
         list(text.block(Facts(tuple(("note", note) for note in report.notes)))),

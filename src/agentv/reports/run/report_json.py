@@ -190,6 +190,11 @@ def corrected_to_json(rate: CorrectedRate) -> JsonObject:
         "corrected_interval": interval_to_json(rate.interval),
         "labels": rate.labels,
         "reason": rate.reason,
+        "source": rate.source,
+        "skipped": rate.skipped,
+        "bounds": None if rate.bounds is None else {"low": rate.bounds[0], "high": rate.bounds[1]},
+        "picked": rate.is_picked,
+        "warnings": list(rate.warnings),
     }
 
 

@@ -20,7 +20,7 @@ from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, TraceEvent
 from agentv.types.records.answer import Answer, Partial, Rerun
-from agentv.types.records.label import Label
+from agentv.types.records.label import NO_SCORE, Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, RunRecord
 
@@ -317,7 +317,12 @@ def _criterion_text(result: EvaluationResult) -> str:
 
 
 def _label_text(label: Label) -> str:
-    text = f"{label.annotator}: {label.criterion} = {label.score}" + (f": {label.reasoning}" if label.reasoning else "")
+    """Return `anna: tone = pass: kind; too short [length]`: score or verdict, reason, note and category."""
+    said = label.verdict or (label.score if label.score != NO_SCORE else "skipped")
+    comment = "; ".join(filter(None, (label.reasoning, label.note)))
+    category = f" [{label.category}]" if label.category else ""
+    golden = " (golden)" if label.golden else ""
+    text = f"{label.annotator}: {label.criterion} = {said}{golden}{f': {comment}' if comment else ''}{category}"
     return one_line(text)
 
 

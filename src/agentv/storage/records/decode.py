@@ -18,6 +18,7 @@ from agentv.types.messages_json import messages_from_json
 from agentv.types.records.answer import Answer
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
+from agentv.types.records.review import ReviewQueue
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.stored import (
     ANSWER_SCHEMA,
@@ -25,6 +26,7 @@ from agentv.types.stored import (
     EVENT_SCHEMA,
     LABEL_SCHEMA,
     RESULT_SCHEMA,
+    REVIEW_SCHEMA,
     RUN_SCHEMA,
 )
 
@@ -222,6 +224,7 @@ RESULTS: Final = LineDecoder(CaseResult, RESULT_SCHEMA, upgrade=upgrade_result, 
 ANSWERS: Final = LineDecoder(Answer, ANSWER_SCHEMA, upgrade=upgrade_answer, finish=_convert_output_messages)
 CASES: Final = LineDecoder(CaseRecord, CASE_SCHEMA, finish=_convert_case_messages)
 LABELS: Final = LineDecoder(Label, LABEL_SCHEMA)
+QUEUES: Final = LineDecoder(ReviewQueue, REVIEW_SCHEMA)
 RUNS: Final = LineDecoder(RunRecord, RUN_SCHEMA)
 
 
