@@ -1,6 +1,7 @@
 """Each page of the viewer shows what is stored, also as JSON; bad addresses are explained."""
 
 import re
+from html import unescape
 
 import pytest
 from tests.support.viewer import Client
@@ -51,6 +52,17 @@ def test_a_row_shows_its_evaluators_and_its_raw_record(client: Client, run_id: s
 def test_a_case_is_found_by_its_id_and_trial(client: Client, run_id: str) -> None:
     row = client.get(f"/r/{run_id}/case/sum-2.json?trial=2").json()["row"]
     assert (row["eval_id"], row["trial"]) == ("sum-2", 1)
+
+
+def test_a_long_answer_is_read_in_parts(client: Client, run_id: str) -> None:
+    row = client.get(f"/r/{run_id}/case/sum-5.json").json()["row"]
+    found = client.get(f"/r/{run_id}/case/sum-5").text
+    (address,) = re.findall(r'href="([^"]+/text/answer)"', found)
+    parts = [client.get(f"{address}?part={number}").text for number in (1, 2, 3)]
+    shown = [re.findall(r'class="text whole"[^>]*>(.*?)</div>', part, re.DOTALL)[0] for part in parts]
+    assert "Part 3 of 3, 250,006 characters in all" in parts[2]
+    assert unescape(re.sub(r"</?span>", "", "".join(shown))) == row["candidate_answer"]
+    assert client.get(f"{address}.json").json() == {"answer": row["candidate_answer"]}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from agentv.view.address import BadAddressError, Query
 from agentv.view.assets import asset_at
 from agentv.view.library import Library, UnknownRunError
 from agentv.view.pages.page import Page, Request, error_page, page_html
-from agentv.view.pages.row import case_page, row_page
+from agentv.view.pages.row import case_page, row_page, text_page
 from agentv.view.pages.rows import rows_page
 from agentv.view.pages.run import run_page
 from agentv.view.pages.runs import runs_page
@@ -31,6 +31,7 @@ _PAGES: Mapping[str, MakePage] = {
     "/r/{run}": run_page,
     "/r/{run}/rows": rows_page,
     "/r/{run}/row/{seq}": row_page,
+    "/r/{run}/row/{seq}/text/{text}": text_page,
     "/r/{run}/case/{case}": case_page,
 }
 _THREADS = 4
