@@ -44,10 +44,7 @@ def text_page(request: Request) -> Page:
     shown = text_part(detail, name, request.query, address + path_to("text", name))
     return Page(
         title=title,
-        parts=[
-            element("h1", title, dir="auto"),
-            text_part(detail, name, request.query, address + path_to("text", name)),
-        ],
+        parts=[element("h1", title, dir="auto"), shown],
         data={name: texts_of(detail)[name]},
         trail=(*run_trail(stored), Link(result.eval_id, address)),
         links=run_links(stored, request.library.run_before(stored)),
