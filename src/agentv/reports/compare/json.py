@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
-from agentv.reports.compare.compared import Compared, Explain, ExplainedComparison, GroupedComparison
+from agentv.reports.compare.compared import Compared, ExplainedComparison, GroupedComparison
 from agentv.reports.text.printable import printable_json
 from agentv.scoring.comparison.case_differences import CaseDifference, Change
 from agentv.scoring.comparison.circumstances import find_circumstances
 from agentv.scoring.comparison.compare import Comparison, finding_text
+from agentv.scoring.comparison.explanations import Explain
 from agentv.scoring.comparison.grouping import GroupKey
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import Side
@@ -158,7 +159,7 @@ def _changed(comparison: Comparison, change: Change, explain: Explain) -> list[J
     cases = comparison.changed(change)
     for start in range(0, len(cases), _EXPLAINED_AT_ONCE):
         some = cases[start : start + _EXPLAINED_AT_ONCE]
-        for case, (question, before, after) in zip(some, explain(some), strict=True):
+        for case, (question, before, after, _) in zip(some, explain(some), strict=True):
             texts: JsonObject = {"answer_before": before.answer, "answer_after": after.answer}
             reasons: JsonObject = {"reason_before": before.reason, "reason_after": after.reason}
             changed.append({**_case(case), **({"question": question} if question else {}), **texts, **reasons})

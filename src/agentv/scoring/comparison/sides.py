@@ -75,7 +75,7 @@ def tokens_used(*usages: Usage | None) -> float | None:
     return float(sum(known)) if known else None
 
 
-def scored_row(result: CaseResult) -> ScoredRow:
+def scored_row(result: CaseResult, position: RowPosition | None = None) -> ScoredRow:
     """Return the values of a result that comparisons need."""
     state = row_state(result)
     measures = judged_measures(state, result.score)
@@ -89,7 +89,7 @@ def scored_row(result: CaseResult) -> ScoredRow:
     }
     if state not in ("error", "skipped"):
         measures |= {name: value for name, value in spending.items() if value is not None}
-    return ScoredRow(result.slot, state, measures, session=result.session)
+    return ScoredRow(result.slot, state, measures, position, session=result.session)
 
 
 class Column(Struct):
