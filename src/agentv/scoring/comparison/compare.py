@@ -303,7 +303,7 @@ def _score_text(score: MeasureDifference) -> str:
 
 def _found(score: MeasureDifference) -> str:
     finding = _finding(score)
-    return f"{finding} (n needed: {_needed(score)})" if finding == "no significant difference" else finding
+    return f"{finding} (n needed: {needed_text(score)})" if finding == "no significant difference" else finding
 
 
 def changes_text(fell: int, rose: int, noun: str = "case") -> str:
@@ -314,7 +314,8 @@ def changes_text(fell: int, rose: int, noun: str = "case") -> str:
     return f"{more:,} {noun if more == 1 else f'{noun}s'} {first}, {f'{fewer:,}' if fewer else 'none'} {second}"
 
 
-def _needed(score: MeasureDifference) -> str:
+def needed_text(score: MeasureDifference) -> str:
+    """Return the number of cases to detect the difference at 80 % power, `more than N`, or why it is unknown."""
     if score.independent is not None and score.detectable is None:
         return "unknown, too few cases"
     if not score.difference:
