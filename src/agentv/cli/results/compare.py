@@ -8,7 +8,7 @@ import click
 from msgspec import Struct
 
 from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
-from agentv.cli.screen import document_text, print_documents, warn_of_edits
+from agentv.cli.screen import document_text, print_documents, print_pieces, warn_of_edits
 from agentv.engine.stored.explanations import ComparedSide, Explainer, StoredSource
 from agentv.reports import COMPARISONS, REPORTS, document_formats
 from agentv.reports.compare.compared import Compared, ComparedGroup, ExplainedComparison, GroupedComparison
@@ -59,7 +59,7 @@ def formats() -> tuple[str, ...]:
 
 def _print(compared: Compared, options: "CompareOptions") -> None:
     if options.format in COMPARISONS:
-        click.echo(COMPARISONS.get(options.format).load_factory()(compared), nl=False)
+        print_pieces(COMPARISONS.get(options.format).load_factory()(compared))
         return
     document = comparison_document(compared, options.max_listed)
     if options.format == TEXT:
