@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import cast
 
 from agentv.types.errors import MessageError
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import (
     ROLES,
     TRACE_EVENT_TYPES,
@@ -108,6 +108,14 @@ def tool_call_to_json(call: ToolCall) -> dict[str, JsonValue]:
     """Return a tool call as JSON: `tool`, and `input`, `output`, `id`, `timestamp`, `duration_ms` when known."""
     known = {"input": call.input, "output": call.output, "id": call.id, "timestamp": call.timestamp}
     return {"tool": call.tool, **_without_none({**known, "duration_ms": call.duration_ms})}
+
+
+def short_messages(messages: Sequence[JsonObject], role: Role) -> JsonValue:
+    """Return messages as `input` (role `user`) or `expected` (`assistant`) has them: the text of a single plain one."""
+    only = messages[0] if len(messages) == 1 else {}
+    content = only.get("content")
+    is_plain = only.keys() == {"role", "content"} and only["role"] == role and isinstance(content, str) and content
+    return content if is_plain else list(messages)
 
 
 def message_to_json(message: Message) -> dict[str, JsonValue]:
