@@ -146,7 +146,7 @@ class Fingerprints:
         settings = self._runtime.settings(config)
         names = list(judge_targets(settings))
         if needs_judge(settings):
-            judge = task.target.judge_target
+            judge = task.target.judge
             if judge is None:
                 yield target_key(task.target)
             else:

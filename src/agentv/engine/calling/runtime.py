@@ -260,16 +260,16 @@ class Runtime:
         return hmac.new(key, digest(identity).encode(), hashlib.sha256).hexdigest()
 
     def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
-        """Return the judge of a target's answers: its `judge_target`, else the target itself, or None.
+        """Return the judge of a target's answers: its `judge`, else the target itself, or None.
 
-        The result is None if the target has no `judge_target` and cannot judge, or if its `judge_target` cannot be
+        The result is None if the target has no `judge` and cannot judge, or if its `judge` cannot be
         created, for instance because a key is missing. A run that needs this judge was rejected by planning; a run that
         does not need it must not fail.
         """
-        if not target.judge_target:
+        if not target.judge:
             return self.provider(target) if self.specs.providers.get(target.provider).can_judge else None
         try:
-            return self.provider(known.get(target.judge_target))
+            return self.provider(known.get(target.judge))
         except AgentvError as error:
             self.note(f"the judge of target {target.name!r} cannot be used: {error}")
             return None

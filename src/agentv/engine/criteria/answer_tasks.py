@@ -43,7 +43,7 @@ class AnswerTasks:
         self.clock = clock
         self.plan = make_criteria_plan(config)
         judge = None if self.plan.judge is None else self.plan.judge.name
-        self._target = replace(GIVEN_TARGET, judge_target=judge)
+        self._target = replace(GIVEN_TARGET, judge=judge)
         self._fits: dict[tuple[EvaluationCriteria, ...], FittedPlan] = {}
         self._snapshots: dict[int, tuple[FittedPlan, bytes]] = {}
         self.suite = EvalSuite(

@@ -232,9 +232,9 @@ class SuiteCheck(Struct):
 
     def _check_own_judge(self, target: ResolvedTarget, evaluator: str) -> None:
         place = target.path or self.plan.suite.path
-        if target.judge_target:
+        if target.judge:
             try:
-                self._add_judge(self.plan.known.get(target.judge_target))
+                self._add_judge(self.plan.known.get(target.judge))
             except AgentvError as error:
                 is_suite_judge = self.plan.suite.judge is not None
                 role = f"{self.plan.suite.path}: judge" if is_suite_judge else f"{place}: judge of {target.name!r}"

@@ -557,7 +557,7 @@ def _set_judge(suite: _Suite) -> None:
     )
     for target in suite.targets.by_name:
         if target not in suite.targets.judges:
-            suite.targets.by_name[target]["judge_target"] = name
+            suite.targets.by_name[target]["judge"] = name
 
 
 def _top_level(
