@@ -15,7 +15,6 @@ from agentv.engine.calling.budget import Budget
 from agentv.engine.calling.recorded_answers import RecordedAnswers
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.capture import Redactor
-from agentv.engine.planning.judges import member_configs
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prices import budget_problem, needs_reported_costs
 from agentv.engine.planning.targets import KnownTargets
@@ -25,6 +24,7 @@ from agentv.execution.limits import AccountLimiter
 from agentv.execution.quotas import InProcessQuota, LeasedPermits, QuotaClient
 from agentv.execution.sharing import SharedResources
 from agentv.execution.user_code import call_user_code
+from agentv.loading.models.judges import member_configs
 from agentv.loading.models.settings import named_files, read_settings
 from agentv.registry import Specs
 from agentv.scoring.keys.identity import digest
