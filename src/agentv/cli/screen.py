@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -20,6 +20,9 @@ from agentv.reports.run.views import CaseView, RunView
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Paint, Signs, choose_paint, signs_for
 from agentv.types.errors import ConfigError
+
+_MAX_HELD = 65_536
+"""The number of characters that are printed together: each print flushes standard output."""
 
 
 class TerminalStyle(Struct, frozen=True):
@@ -91,3 +94,17 @@ def print_documents(documents: Sequence[Document]) -> None:
     """Print documents in the style of the terminal."""
     style = terminal_style()
     click.echo(TextRenderer(style.width, style.signs, style.paint).render(documents), nl=False)
+
+
+def print_pieces(pieces: Iterable[str]) -> None:
+    """Print a text that is too long to be in memory at once."""
+    held: list[str] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size > _MAX_HELD:
+            click.echo("".join(held), nl=False)
+            held.clear()
+            size = 0
+    click.echo("".join(held), nl=False)
