@@ -54,10 +54,10 @@ def plain(log: Log, clock: Callable[[], datetime]) -> PlainLines:
 
 def test_a_run_in_lines(plain: PlainLines, log: Log, clock: Hand) -> None:
     plain.notify(SMALL)
+    plain.notify(RunNote("`grader` is deprecated\x07"))
     for row in (PASSED, FAILED, UNANSWERED, PASSED):
         clock.turn(2)
         plain.notify(RowFinished(row))
-    plain.notify(RunNote("`grader` is deprecated\x07"))
     plain.notify(RunStopping("Ctrl-C"))
     plain.close()
     assert log.getvalue() == LINES
@@ -65,11 +65,11 @@ def test_a_run_in_lines(plain: PlainLines, log: Log, clock: Hand) -> None:
 
 LINES = """\
 run 20260131T120000-7f3a2b: refunds · 20 cases
+note: `grader` is deprecated\\x07
 FAIL refund-7   0.33  contains: expected "30 days", got "We will look into it."
 2/20 (10 %)  pass 1  fail 1  0/16 workers · 0.5/s · $0.0008 · 00:04 · about 00:36 left
 ERROR order-9  error target: HTTP 503 after 3 attempts (12.4 s)
 4/20 (20 %)  pass 2  fail 1  error 1  0/16 workers · 0.5/s · $0.0016 · 00:08 · about 00:32 left
-note: `grader` is deprecated\\x07
 stopping, cancelling running cases: Ctrl-C
 """
 

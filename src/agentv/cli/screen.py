@@ -16,7 +16,8 @@ from agentv.registry import ReportSpec, load_reference
 from agentv.reports import REPORTS, document_formats, format_named
 from agentv.reports.document.blocks import Document
 from agentv.reports.document.text import TextRenderer
-from agentv.reports.run.views import CaseView, RunView
+from agentv.reports.run.run_view import RunView
+from agentv.reports.run.views import CaseView
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Paint, Signs, choose_paint, signs_for
 from agentv.types.errors import ConfigError
@@ -33,9 +34,9 @@ class TerminalStyle(Struct, frozen=True):
     signs: Signs
     paint: Paint
 
-    def run_view(self) -> RunView:
-        """Return the view of runs in this style."""
-        return RunView(self.width, self.signs, self.paint)
+    def run_view(self, *, is_full: bool = False) -> RunView:
+        """Return the view of runs in this style; `is_full` leaves nothing out."""
+        return RunView(self.width, self.signs, self.paint, is_full=is_full)
 
     def case_view(self, view: CaseView, *, is_full: bool) -> CaseView:
         """Return a view of a case in this style; `is_full` cuts nothing."""

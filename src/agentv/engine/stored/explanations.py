@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from agentv.engine.stored.report_tools import CaseKey, case_key_of, expected_of
+from agentv.engine.stored.report_tools import CaseKey, case_key_of, texts_of
 from agentv.reports.compare.changed_cases import answer_of_side
 from agentv.reports.compare.compared import ExplainedComparison
 from agentv.reports.compare.document import comparison_document
@@ -47,7 +47,7 @@ class StoredSource(Struct, frozen=True):
         if not self.stored.folder.is_dir():
             return {}
         records = self.stored.cases_named({(name.suite, name.eval_id) for name in names})
-        return {case_key_of(each): CaseTexts(each.question, expected_of(each)) for each in records}
+        return {case_key_of(each): texts_of(each) for each in records}
 
 
 class GivenSource(Struct, frozen=True):

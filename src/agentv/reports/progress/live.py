@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from io import TextIOWrapper
 from typing import TextIO
@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from agentv.reports.progress.finished_cases import FinishedCases
+from agentv.reports.progress.notes import ShownNotes
 from agentv.reports.progress.progress import Progress, judged, plan_text, stopping_text
 from agentv.reports.run.failed_cases import case_lines
 from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels
@@ -153,6 +154,7 @@ class LiveScreen:
         self._signs = signs_for(stream.encoding)
         self._progress: Progress | None = None
         self._labels, self._cases = PLAIN_LABELS, FinishedCases()
+        self._notes = ShownNotes()
         self._lock = threading.Lock()
         self._live = _Block(
             console=self._console,
@@ -175,6 +177,7 @@ class LiveScreen:
         elif self._progress is not None:
             with self._lock:
                 self._progress.add(event)
+        is_note = self._notes.shows(event)
         match event:
             case RowFinished(result):
                 self._write_cases(filter(None, [self._cases.add(result)]))
@@ -182,7 +185,7 @@ class LiveScreen:
                 self._cases.add(result)
             case RunEnded():
                 self._write_cases(self._cases.unfinished())
-            case RunNote(message):
+            case RunNote(message) if is_note:
                 self._print(f"note: {one_line(message)}", "dim")
             case RunStopping():
                 self._print(stopping_text(event), "yellow")
@@ -196,6 +199,11 @@ class LiveScreen:
             first, *others = case_lines(mark, case, self._labels, signs=self._signs, width=self._width)
             for text in (first, *(f"  {each}" for each in others)):
                 self._write(text, _STYLES[state])
+
+    @property
+    def shown_notes(self) -> Collection[str]:
+        """The notes that were printed."""
+        return self._notes.messages
 
     def draw(self) -> None:
         """Redraw the block now."""

@@ -4,7 +4,7 @@ import math
 import shlex
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TextIO
 
@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.reports.progress.finished_cases import FinishedCases
+from agentv.reports.progress.notes import ShownNotes
 from agentv.reports.run.failed_cases import annotations, case_lines
 from agentv.reports.run.figures import STATE_NAMES
 from agentv.reports.run.file_changes import ChangesText, FileChanges
@@ -207,7 +208,7 @@ HEARTBEAT_S = 30.0
 HEARTBEAT_SHARE = 0.1
 _MAX_LINE_WIDTH = 300  # longer reasons are cut; the report at the end and `agentv show` print them whole
 
-_PRINTED = frozenset({RunStarted, RunNote, RunStopping, RunEnded})
+_PRINTED = frozenset({RunStarted, RunStopping, RunEnded})
 _STATE_WORDS: Mapping[RowState, str] = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
 _MIN_TEXT_WIDTH = 40
 _GUTTER_WIDTH = len("  question │ ")
@@ -232,6 +233,7 @@ class PlainLines:
         self._progress: Progress | None = None
         self._labels = PLAIN_LABELS
         self._cases = FinishedCases()
+        self._notes = ShownNotes()
         self._last_beat = clock()
         self._next_share = HEARTBEAT_SHARE
         self._lock = threading.Lock()  # held while lines are written
@@ -244,9 +246,10 @@ class PlainLines:
         """Process one event."""
         if self._progress is not None:
             self._progress.add(event)
+        is_note = self._notes.shows(event)
         if type(event) is RowFinished or type(event) is RowKept:
             self._add_row(event.result, is_kept=type(event) is RowKept)
-        elif type(event) in _PRINTED:
+        elif is_note or type(event) in _PRINTED:
             with self._lock:
                 if type(event) is RunStarted:
                     self._begin(event)
@@ -256,6 +259,11 @@ class PlainLines:
                 self._line(self._text(event))
                 if self._github and type(event) is RunEnded:
                     self._annotate(event.report)
+
+    @property
+    def shown_notes(self) -> Collection[str]:
+        """The notes that were printed."""
+        return self._notes.messages
 
     def beat(self) -> None:
         """Write a progress line if the last one is 30 s old."""

@@ -1,7 +1,7 @@
 """The report at the end of a run as text: the cases that did not pass, tables, files, and the verdict."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from agentv.reports.document.blocks import Facts, Histogram
 from agentv.reports.document.text import TextRenderer
@@ -48,11 +48,12 @@ def end_report(
     files: Sequence[str] = (),
     labels: RowLabels = PLAIN_LABELS,
     is_full: bool = False,
+    shown_notes: Collection[str] = (),
 ) -> str:
     """Return the report at the end of a run; the last line is the verdict with the exit code.
 
     `width` None: nothing is wrapped or cut. `files` are the written exports. Cases that did not pass have one line each
-    if the gates allow them, unless `is_full`.
+    if the gates allow them, unless `is_full`. Notes that were printed during the run, `shown_notes`, are left out.
     """
     signs = UNICODE if unicode else ASCII
     text = TextRenderer(width, signs, paint)
@@ -63,7 +64,7 @@ def end_report(
         corrected_lines(report.corrected, width, paint),
         [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
         list(text.block(_flaky(report.flaky))),
-        list(text.block(Facts(tuple(("note", note) for note in report.notes)))),
+        list(text.block(Facts(tuple(("note", note) for note in report.notes if note not in shown_notes)))),
         _footer(report, files),
         *(list(text.block(each)) for each in gate_outcomes(report)),
         _verdict(report, width, signs, paint),

@@ -97,7 +97,7 @@ def _order(query: RowQuery) -> str:
 
 
 def _shared_conditions(query: RowQuery) -> list[Statement]:
-    """Return the conditions that apply to every facet: text, case and metadata."""
+    """Return the conditions that apply to every facet: text, case, trial and metadata."""
     found = []
     if query.text:
         found.append(Statement("instr(lower(eval_id), lower(:text)) > 0", {"text": query.text}))
@@ -106,6 +106,8 @@ def _shared_conditions(query: RowQuery) -> list[Statement]:
         # index/file.py defines `fits`, which matches a glob pattern.
         condition = "(eval_id = :case_id OR fits(eval_id, :case_id))" if is_pattern else "eval_id = :case_id"
         found.append(Statement(condition, {"case_id": query.case}))
+    if query.trial is not None:
+        found.append(Statement("trial = :trial", {"trial": query.trial - 1}))
     for number, (key, value) in enumerate(query.metadata.items()):
         values: dict[str, str | int] = {f"key_{number}": key}
         equal = ""

@@ -29,6 +29,8 @@ class RowQuery(Struct, frozen=True, kw_only=True):
     """A part of the case id, where ASCII capitals and small letters are the same."""
     case: str | None = None
     """An id or a glob pattern."""
+    trial: int | None = None
+    """Counted from 1; None for all trials."""
     metadata: Mapping[str, str | None] = field(default_factory=dict)
     """Maps a key to the required value (as JSON text unless it is a string) or to None for any value."""
     sort: SortKey = "written"
