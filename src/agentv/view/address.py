@@ -1,7 +1,7 @@
 """The query of an address: the filter, order and page of rows that it asks for, and addresses like it."""
 
 from collections.abc import Iterable, Sequence
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
@@ -10,11 +10,14 @@ from agentv.storage.index.row_query import SORT_KEYS, RowQuery
 from agentv.types.errors import ConfigError
 
 Pair: TypeAlias = tuple[str, str]
+Choice = TypeVar("Choice", bound=str)
 
 PAGE_ROWS = 100
 _MAX_TEXT_CHARS = 200
 LIST_KEYS = ("state", "target", "prompt", "tag", "suite")
 """The keys that may occur several times, of which one must match."""
+_PAGE_KEYS = ("page", "after")
+"""The keys of a page of a list; another filter starts at the first page."""
 
 
 class BadAddressError(ConfigError):
@@ -45,7 +48,7 @@ class Query(Struct, frozen=True):
 
     def without_pair(self, key: str, value: str) -> Self:
         """Return the query without one value of a key, from its first page on."""
-        return type(self)(tuple(pair for pair in self.without("after").pairs if pair != (key, value)))
+        return type(self)(tuple(pair for pair in self.without(*_PAGE_KEYS).pairs if pair != (key, value)))
 
     def adding(self, key: str, value: str) -> Self:
         """Return the query with one more value of a key, from its first page on."""
@@ -54,6 +57,11 @@ class Query(Struct, frozen=True):
     def with_value(self, key: str, value: str) -> Self:
         """Return the query in which a key has only this value."""
         return type(self)((*self.without(key).pairs, (key, value)))
+
+    def choosing(self, key: str, value: str | None) -> Self:
+        """Return the query in which a key has only this value, or none, from its first page on."""
+        rest = self.without(key, *_PAGE_KEYS)
+        return rest if value is None else rest.with_value(key, value)
 
     def address(self, path: str) -> str:
         """Return the address of this query at a path."""
@@ -81,17 +89,28 @@ def row_query(query: Query) -> RowQuery:
         text=(query.last("q") or "")[:_MAX_TEXT_CHARS],
         sort=known,
         is_descending=sort.startswith("-"),
-        page=_page_number(query.last("page")),
+        page=page_number(query),
         page_size=PAGE_ROWS,
     )
 
 
-def _page_number(text: str | None) -> int:
+def page_number(query: Query) -> int:
+    """Return the page of a list that an address asks for, from 1. Raises BadAddressError."""
+    text = query.last("page")
     if text is None:
         return 1
     if not (text.isascii() and text.isdecimal() and int(text[:9]) > 0):
         raise BadAddressError(f"page={text!r} is not a page number")
     return int(text[:9])
+
+
+def choice_of(query: Query, key: str, choices: Sequence[Choice], default: Choice) -> Choice:
+    """Return the value of a key, which must be one of `choices`. Raises BadAddressError."""
+    value = query.last(key) or default
+    known = next((each for each in choices if each == value), None)
+    if known is None:
+        raise BadAddressError(f"{key}={value!r} is unknown; use one of {_listed(choices)}")
+    return known
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec.structs import replace
 
 from agentv.engine.stored.report import load_report
 from agentv.storage.files.run_file import stamp_of
@@ -18,24 +18,18 @@ from agentv.storage.run.labels import LABELS_FILE
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunReport
-
-Found = TypeVar("Found")
+from agentv.view.compared import ComparedRuns, compare_runs
+from agentv.view.matching_cases import MatchingCases, matching_cases
+from agentv.view.recent import RecentValues
 
 _FILES_OF_REPORT = ("results.jsonl", "events.jsonl", LABELS_FILE)
-_REST_PER_WORK = 20
-"""A report of a run that is going on is counted again after this many times the time that counting took."""
 _MAX_REPORTS = 16
+_MAX_COMPARISONS = 4
+_MAX_CASE_LISTS = 8
 
 
 class UnknownRunError(ConfigError):
     """No stored run has the id of an address."""
-
-
-class _CountedReport(Struct, frozen=True):
-    stamp: tuple[str, ...]
-    report: RunReport
-    counted_at: float
-    took_s: float
 
 
 class Library:
@@ -52,10 +46,10 @@ class Library:
         self.home = home
         self._others = {folder.name: folder for folder in folders}
         self._note = note
-        self._clock = clock
         self._local = threading.local()
-        self._lock = threading.Lock()
-        self._reports: dict[str, _CountedReport] = {}
+        self._reports = RecentValues[RunReport](_MAX_REPORTS, clock)
+        self._comparisons = RecentValues[ComparedRuns](_MAX_COMPARISONS, clock)
+        self._cases = RecentValues[MatchingCases](_MAX_CASE_LISTS, clock)
 
     def runs(self) -> tuple[ListedRun, ...]:
         """Return the runs of the project, newest first."""
@@ -80,22 +74,31 @@ class Library:
 
     def report(self, stored: StoredRun) -> RunReport:
         """Return the report of a run as its files are now; of a long run that is going on, of a moment ago."""
-        stamp = tuple(stamp_of(stored.folder / name) for name in _FILES_OF_REPORT)
-        with self._lock:
-            known = self._reports.get(stored.run_id)
-        if known is not None:
-            is_recent = self._clock() - known.counted_at < _REST_PER_WORK * known.took_s
-            if known.stamp == stamp or (is_recent and stored.state() == "running"):
-                return known.report
-        started = self._clock()
-        report = load_report(stored)
-        ended = self._clock()
-        with self._lock:
-            self._reports.pop(stored.run_id, None)
-            while len(self._reports) >= _MAX_REPORTS:
-                self._reports.pop(next(iter(self._reports)))
-            self._reports[stored.run_id] = _CountedReport(stamp, report, ended, ended - started)
-        return report
+        return self._reports.get(
+            stored.run_id, _stamp(stored), lambda: load_report(stored), is_running=stored.state() == "running"
+        )
+
+    def comparison(self, before: StoredRun, after: StoredRun) -> ComparedRuns:
+        """Return the comparison of two runs as their files are now; of runs that are going on, of a moment ago.
+
+        Raises ConfigError if no case can be compared.
+        """
+        return self._comparisons.get(
+            (before.run_id, after.run_id),
+            (_stamp(before), _stamp(after)),
+            lambda: compare_runs(before, after, self.home),
+            is_running="running" in (before.state(), after.state()),
+        )
+
+    def cases(self, stored: StoredRun, query: RowQuery, *, only_differing: bool) -> MatchingCases:
+        """Return the cases of which any result matches a query, on one page; on request only where results differ."""
+        query = replace(query, page=1, page_size=None)
+        return self._cases.get(
+            (stored.run_id, msgspec.json.encode(query), only_differing),
+            _stamp(stored),
+            lambda: matching_cases(self.index(), stored, query, only_differing=only_differing),
+            is_running=stored.state() == "running",
+        )
 
     def run_before(self, stored: StoredRun) -> str | None:
         """Return the id of the newest earlier run with the same eval files, or None."""
@@ -113,3 +116,8 @@ class Library:
         if index is None:
             index = self._local.index = RunIndex(self.home, note=self._note)
         return index
+
+
+def _stamp(stored: StoredRun) -> tuple[str, ...]:
+    """Return what changes with the files that a report is counted from."""
+    return tuple(stamp_of(stored.folder / name) for name in _FILES_OF_REPORT)

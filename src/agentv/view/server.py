@@ -17,6 +17,8 @@ from agentv.view.access import READER, SECURITY_HEADERS, Access, is_same_origin
 from agentv.view.address import BadAddressError, Query
 from agentv.view.assets import asset_at
 from agentv.view.library import Library, UnknownRunError
+from agentv.view.pages.compare import compare_page, compare_two_page
+from agentv.view.pages.grid import grid_page
 from agentv.view.pages.page import Page, Request, error_page, page_html
 from agentv.view.pages.row import case_page, row_page, text_page
 from agentv.view.pages.rows import rows_page
@@ -30,9 +32,12 @@ _PAGES: Mapping[str, MakePage] = {
     "/": runs_page,
     "/r/{run}": run_page,
     "/r/{run}/rows": rows_page,
+    "/r/{run}/grid": grid_page,
     "/r/{run}/row/{seq}": row_page,
     "/r/{run}/row/{seq}/text/{text}": text_page,
     "/r/{run}/case/{case}": case_page,
+    "/compare": compare_two_page,
+    "/compare/{runs}": compare_page,
 }
 _THREADS = 4
 _MAX_REQUEST_BYTES = 1024 * 1024
@@ -149,6 +154,8 @@ class ViewServer:
 
     async def _page(self, make: MakePage, request: web.Request) -> web.StreamResponse:
         page = await self._made(make, request)
+        if page.location is not None:
+            return web.Response(status=303, headers={"Location": page.location})
         text = page_html(page, address=request.path_qs)
         return _response(request, text.encode(), "text/html", status=page.status)
 

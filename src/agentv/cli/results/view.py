@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agentv.view.server import ViewServer
 
 _EXIT_SIGNALLED = 128
+_MAX_RUNS = 2
 
 
 @click.command("view")
@@ -38,13 +39,16 @@ def command(runs: tuple[str, ...], *, port: int, no_open: bool, host: str | None
 
     if host is not None and not token:
         raise ConfigError("--host lets other machines read the runs; choose a secret and add --token=SECRET")
+    if len(runs) > _MAX_RUNS:
+        raise ConfigError(f"view opens one run, or two to compare them, not {len(runs)}; choose others on its pages")
     home = find_home(Path.cwd())
     folders = [find_run(home, run) for run in runs]
     library = Library(home, folders=folders, note=lambda message: click.echo(message, err=True))
     server = ViewServer(
         library, Access.create(token=token, host=host), host="127.0.0.1" if host is None else host, port=port
     )
-    path = path_to("r", folders[0].name) if folders else "/"
+    names = [folder.name for folder in folders]
+    path = "/" if not names else path_to("r", names[0]) if len(names) == 1 else path_to("compare", "..".join(names))
     return asyncio.run(_serve(server, path, is_opened=not no_open))
 
 

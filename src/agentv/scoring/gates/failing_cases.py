@@ -75,7 +75,12 @@ _STATE_RANKS = {state: rank for rank, state in enumerate(STATES_WORST_FIRST)}
 
 def shown_first(row: CaseResult) -> tuple[int, int]:
     """Return the key of a case's results by which the first one is shown: the first trial of the worst state."""
-    return _STATE_RANKS[row_state(row)], row.slot.trial
+    return shown_rank(row_state(row), row.slot.trial)
+
+
+def shown_rank(state: RowState, trial: int) -> tuple[int, int]:
+    """Return the key of a trial of a case by which the first one is shown: the first trial of the worst state."""
+    return _STATE_RANKS[state], trial
 
 
 class _Case(Struct, frozen=True):

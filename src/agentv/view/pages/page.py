@@ -44,6 +44,8 @@ class Page(Struct, frozen=True, kw_only=True):
     is_live: bool = False
     """True if the page changes by itself because its run is going on."""
     status: int = 200
+    location: str | None = None
+    """The address that the browser goes to in place of this page."""
 
 
 _TABS = (Link("Runs", "/"),)
