@@ -9,6 +9,7 @@ from agentv.reports.document.blocks import (
     Cell,
     CountGrid,
     Document,
+    Facts,
     Item,
     Items,
     Lines,
@@ -35,7 +36,7 @@ from agentv.scoring.judges.report_card import (
 )
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
-from agentv.types.summaries import Confusion, Interval
+from agentv.types.summaries import Calibration, Confusion, Interval
 
 MAX_DISAGREEMENTS = 10
 """The number of disagreements that a terminal shows."""
@@ -139,6 +140,32 @@ def confusion_grid(counts: Confusion) -> CountGrid:
         ("judge passes", "judge fails"),
         ((counts.both_pass, counts.judge_alone), (counts.people_alone, counts.both_fail)),
     )
+
+
+def calibration_document(calibration: Calibration) -> Document:
+    """Return a saved calibration: how often the judge is right, and the labels that it was measured on."""
+    rates = (
+        ("sensitivity (judge passes what people pass)", calibration.sensitivity),
+        ("specificity (judge fails what people fail)", calibration.specificity),
+    )
+    rows = tuple((name, percent_text(rate.value), f"{rate.rows:,}") for name, rate in rates if rate is not None)
+    counts = calibration.confusion
+    alike = counts.both_pass + counts.both_fail
+    sentence = (
+        f"Calibration of {calibration.labelled_at:%Y-%m-%d}: the same verdict on {alike:,} of "
+        f"{count_text(counts.answers, 'answer')}, kappa {coefficient_text(calibration.kappa)}."
+    )
+    facts = Facts(
+        (
+            ("run", Quote(calibration.run_id)),
+            ("cases", f"{calibration.cases:,}"),
+            ("annotators", f"{calibration.annotators:,}"),
+        )
+    )
+    title = f"judge {calibration.evaluator}, criterion {calibration.criterion}"
+    none = "There are too few labels to correct pass rates with it."
+    table = Table(("agreement", "value", "answers"), rows) if rows else Lines((none,))
+    return Document(Quote(title), (facts, Verdict((Sentence(sentence),)), table, confusion_grid(counts)))
 
 
 def _annotators_text(people: PeopleAgreement) -> str:

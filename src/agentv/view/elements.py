@@ -41,6 +41,20 @@ def _chips(path: str, query: Query) -> Iterator[Html]:
         yield element("li", element("span", words, dir="auto"), " ", remove, class_="chip")
 
 
+def choice_links(path: str, query: Query, key: str, choices: Mapping[str, str], *, chosen: str, label: str) -> Html:
+    """Return links that set a key of the address to each of its choices, which are given with their names."""
+    links = (
+        element(
+            "a",
+            name,
+            href=query.with_value(key, value).address(path),
+            aria_current="true" if value == chosen else None,
+        )
+        for value, name in choices.items()
+    )
+    return element("nav", element("ul", *(element("li", each) for each in links), class_="choices"), aria_label=label)
+
+
 def facet_list(path: str, query: Query, facets: Mapping[str, Mapping[str, int]]) -> Html:
     """Return the values that results can be filtered by, each with the number of results that are left."""
     groups = [_facet(path, query, key, facets[key]) for key in LIST_KEYS if len(facets.get(key, {})) > 1]

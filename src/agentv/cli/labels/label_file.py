@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from agentv.cli.screen import print_documents, refuse_unknown_suffixes, write_documents
 from agentv.engine.running.clock import make_clock
+from agentv.engine.stored.judge_cards import criteria_by_case
 from agentv.loading.files.places import find_home
 from agentv.reports.judge import AGREEMENT_SCHEMA, agreement_document, agreement_to_json
 from agentv.reports.text.printable import one_line, printable_json
@@ -29,7 +30,6 @@ from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.problems import Problem
 from agentv.types.records.label import Feedback, Label
-from agentv.types.scales import EvaluationCriteria
 
 
 def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[Label]:
@@ -66,15 +66,6 @@ def match_labels(
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
     return found.labels
-
-
-def criteria_by_case(stored: StoredRun, case_ids: set[str]) -> dict[tuple[str, str], list[EvaluationCriteria]]:
-    """Return the criteria of the cases with these ids, by suite and id."""
-    return {
-        (case.suite, case.eval_id): [EvaluationCriteria.from_dict(each) for each in case.criteria]
-        for case in stored.cases()
-        if case.eval_id in case_ids
-    }
 
 
 def read_feedback(file: str) -> Sequence[Feedback]:

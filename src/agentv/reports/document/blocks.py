@@ -131,6 +131,8 @@ class Item(Struct, frozen=True):
     excerpts: tuple[Excerpt, ...] = ()
     parts: "tuple[Item, ...]" = ()
     brief: str = ""
+    key: str = ""
+    """What the item is about; a page shows and hides it together with other elements of the same key."""
 
 
 class Items(Struct, frozen=True):

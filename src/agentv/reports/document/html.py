@@ -107,7 +107,7 @@ def _sentence(sentence: Sentence, tag: str) -> Html:
 
 
 class HtmlRenderer(Renderer[Html]):
-    """Makes elements of a document. `level` is that of the headings of sections."""
+    """Makes elements of a document. `level` is that of the headings of sections; that of the headline is above it."""
 
     def __init__(self, level: int = 2) -> None:
         self._level = level
@@ -129,7 +129,7 @@ class HtmlRenderer(Renderer[Html]):
         return element(
             "header",
             element("p", "agentv" if title in ("", headline) else f"agentv · {title}", class_="eyebrow"),
-            element("h1", headline, dir="auto"),
+            element(f"h{self._level - 1}", headline, dir="auto"),
             element("ul", *(_sentence(each, "li") for each in others), class_="gates") if others else None,
             *(self.facts(facts) if facts else ()),
             class_=f"verdict {tone}",
@@ -238,7 +238,7 @@ def _item(item: Item) -> Html:
     head = element("dt", mark, f" {plain(item.head)}" if mark else plain(item.head), facts, dir="auto")
     brief = element("dd", shortened(item.brief, max_chars=_MAX_COMMENT_CHARS), dir="auto") if item.brief else None
     parts = (element("dd", _item(each)) for each in item.parts)
-    return element("dl", head, brief, *comments, *map(_excerpt, item.excerpts), *parts)
+    return element("dl", head, brief, *comments, *map(_excerpt, item.excerpts), *parts, data_case=item.key or None)
 
 
 def _excerpt(excerpt: Excerpt) -> Html:

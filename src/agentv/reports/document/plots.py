@@ -132,14 +132,16 @@ def _dates(points: Sequence[RunPoint], places: Sequence[float]) -> Iterator[Html
     """Yield the dates of the first and the last point, and of some between."""
     count = min(len(points), _MAX_DATES)
     shown = sorted({round(number * (len(points) - 1) / max(count - 1, 1)) for number in range(count)})
-    last = ""
+    first, *inner = shown
+    last = inner.pop() if inner else first
+    known = {points[first].date, points[last].date}
     for number in shown:
-        is_first, is_last = number == shown[0], number == shown[-1]
-        anchor = "middle" if len(shown) == 1 or not (is_first or is_last) else "start" if is_first else "end"
-        if points[number].date != last:
-            spare = "" if is_first or is_last else " spare"
-            yield _text(points[number].date, _percent(places[number]), _HEIGHT + 30, class_=f"tick {anchor}{spare}")
-        last = points[number].date
+        is_end = number in (first, last)
+        if not is_end and points[number].date in known:
+            continue
+        known.add(points[number].date)
+        anchor = "middle spare" if not is_end else "middle" if first == last else "start" if number == first else "end"
+        yield _text(points[number].date, _percent(places[number]), _HEIGHT + 30, class_=f"tick {anchor}")
 
 
 def scatter_svg(scatter: Scatter) -> Html:
