@@ -127,6 +127,9 @@ class TargetSummary(CountsByState, Struct, frozen=True):
     """Empty if no case is repeated."""
     clamped: int = 0
     """The number of rows with a judge's number that was a little outside 0..1."""
+    latency_p5_s: float | None = None
+    latency_p25_s: float | None = None
+    latency_p75_s: float | None = None
 
 
 class CellSummary(CountsByState, Struct, frozen=True):
@@ -140,6 +143,8 @@ class CellSummary(CountsByState, Struct, frozen=True):
     pass_rate: float | None
     mean_interval: Interval | None = None
     pass_rate_interval: Interval | None = None
+    mean_cost_usd: float | None = None
+    """The mean cost of an answer, without judges; None if the cost of any answer is unknown, or there is none."""
 
 
 class BestCell(Struct, frozen=True):

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from agentv.reports.document.blocks import (
     BEST_MARK,
-    Bars,
     Cell,
     Changes,
     Details,
@@ -21,6 +20,7 @@ from agentv.reports.document.blocks import (
     Names,
     Phrase,
     Quote,
+    RunLine,
     Section,
     Table,
     Value,
@@ -115,9 +115,9 @@ class MarkdownRenderer(Renderer[str]):
             f"{inline_code(each.name)}: {_setting(each.before)} -> {_setting(each.after)}" for each in changes.changes
         )
 
-    def bars(self, bars: Bars) -> Iterator[str]:
-        """Yield the bars."""
-        yield inline_code(sparkline(bars.values, UNICODE))
+    def run_line(self, line: RunLine) -> Iterator[str]:
+        """Yield a bar for each value."""
+        yield inline_code(sparkline(line.values, UNICODE))
 
     def histogram(self, histogram: Histogram) -> Iterator[str]:
         """Yield the bars as code, with their scale."""
@@ -135,11 +135,13 @@ class MarkdownRenderer(Renderer[str]):
             yield from self.block(each)
 
     def details(self, details: Details) -> Iterator[str]:
-        """Yield the blocks, collapsed."""
-        yield f"<details>{_summary(details.summary)}"
+        """Yield the blocks, collapsed if another command prints them."""
+        if details.command:
+            yield f"<details>{_summary(details.summary)}"
         for each in details.blocks:
             yield from self.block(each)
-        yield "</details>"
+        if details.command:
+            yield "</details>"
 
 
 def _paragraph(texts: Iterable[str]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from agentv.reports.document.blocks import (
     Verdict,
     joined,
 )
+from agentv.reports.run.charts import run_charts
 from agentv.reports.run.failed_cases import case_blocks, gate_outcomes
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
@@ -100,8 +101,11 @@ def _tables(report: RunReport, limits: "_Limits") -> Iterator[Block]:
     """Yield the tables of targets, the matrix, the histogram and the table of evaluators."""
     yield from _targets(report.targets, limits)
     yield from _matrix(report.matrix, limits)
-    if has_histogram(report):
-        yield Section("Scores", (Histogram(report.histogram),))
+    histogram = (Histogram(report.histogram),) if has_histogram(report) else ()
+    if limits.is_short:
+        yield from [Section("Scores", histogram)] if histogram else []
+    elif charts := (*histogram, *run_charts(report)):
+        yield Section("Scores, cost and latency", charts)
     yield from _evaluators(report, limits)
 
 

@@ -23,7 +23,15 @@ from agentv.reports.document.blocks import (
     joined,
     plain,
 )
-from agentv.reports.run.row_text import RowLabels, cell_text, row_reason, row_reasons, row_score, workflow_command
+from agentv.reports.run.row_text import (
+    RowLabels,
+    case_key,
+    cell_text,
+    row_reason,
+    row_reasons,
+    row_score,
+    workflow_command,
+)
 from agentv.reports.text.amounts import count_text, score_text
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import STATES_OF_GATES, UNICODE, Signs
@@ -275,13 +283,15 @@ def case_item(case: FailedCase, labels: RowLabels) -> Item:
     also: tuple[Phrase, ...] = (("also ", Quote(", ".join(case.also))),) if case.also else ()
     if len(case.outcomes) == 1:
         facts = (*case_facts(first), *also, *_place(first, labels))
-        return Item(_head(first, labels), facts, row_state(first.result), excerpts=tuple(case_texts(first)))
+        texts = tuple(case_texts(first))
+        return Item(_head(first, labels), facts, row_state(first.result), excerpts=texts, key=case_key(*case.id))
     parts = [part for group in case.groups() for part in _parts(group, labels)]
     shown, left = parts[:_MAX_PARTS], len(parts) - _MAX_PARTS
     more = (Item(f"and {left:,} more"),) if left > 0 else ()
     question = tuple(each for each in case_texts(first) if each.name in _SHARED)
     head, mark = Quote(labels.name(first.result)), row_state(first.result)
-    return Item(head, (*also, *_place(first, labels)), mark, excerpts=question, parts=(*shown, *more))
+    facts = (*also, *_place(first, labels))
+    return Item(head, facts, mark, excerpts=question, parts=(*shown, *more), key=case_key(*case.id))
 
 
 def _parts(group: Sequence[CaseOutcome], labels: RowLabels) -> Iterator[Item]:

@@ -23,6 +23,11 @@ def cell_text(target: str | None, prompt: str | None) -> str:
     return " · ".join(filter(None, (target, prompt)))
 
 
+def case_key(suite: str, eval_id: str) -> str:
+    """Return the key by which a page shows and hides all that is about a case."""
+    return f"{suite} {eval_id}"
+
+
 class RowLabels(Struct, frozen=True):
     """The form of result labels: with suite or target if a run has several."""
 
