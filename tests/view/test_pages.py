@@ -22,6 +22,13 @@ def test_a_run_leads_with_its_verdict(client: Client, run_id: str) -> None:
     assert client.get(f"/r/{run_id}.json").json()["exit_code"] == 1
 
 
+def test_cases_that_did_not_pass_lead_to_their_results(client: Client, run_id: str) -> None:
+    page = client.get(f"/r/{run_id}").text
+    address, name = re.findall(r'<a href="(/r/[^"]+/row/[^"]+)">([^<]+)</a>', page)[0]
+    assert name == "sum-0"
+    assert "sum-0" in client.get(address).text
+
+
 def test_rows_show_question_answer_and_reason(client: Client, run_id: str) -> None:
     page = client.get(f"/r/{run_id}/rows").text
     assert "What is 5 + 2?" in page

@@ -133,6 +133,8 @@ class Item(Struct, frozen=True):
     brief: str = ""
     key: str = ""
     """What the item is about; a page shows and hides it together with other elements of the same key."""
+    seq: int | None = None
+    """The number of the result that the item shows, if it is stored."""
 
 
 class Items(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import resources
 
@@ -45,7 +45,7 @@ from agentv.reports.document.plots import (
 from agentv.reports.document.renderer import Renderer
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.long_texts import shortened
-from agentv.reports.text.markup import Html, element, join, verbatim
+from agentv.reports.text.markup import Child, Html, element, join, verbatim
 from agentv.reports.text.printable import one_line, printable
 from agentv.reports.text.signs import UNICODE
 
@@ -107,10 +107,15 @@ def _sentence(sentence: Sentence, tag: str) -> Html:
 
 
 class HtmlRenderer(Renderer[Html]):
-    """Makes elements of a document. `level` is that of the headings of sections; that of the headline is above it."""
+    """Makes elements of a document.
 
-    def __init__(self, level: int = 2) -> None:
+    `level` is that of the headings of sections; that of the headline is above it. `row_address` returns the address of
+    the result with a number, to which items that show a stored result then lead.
+    """
+
+    def __init__(self, level: int = 2, *, row_address: Callable[[int], str] | None = None) -> None:
         self._level = level
+        self._row_address = row_address
 
     def document(self, document: Document) -> Iterator[Html]:
         """Yield the band with the verdicts and the first facts, then the other blocks."""
@@ -162,7 +167,7 @@ class HtmlRenderer(Renderer[Html]):
 
     def items(self, items: Items) -> Iterator[Html]:
         """Yield each item with its comments, then the number of those that are left out."""
-        yield from map(_item, items.items)
+        yield from (_item(each, self._row_address) for each in items.items)
         if items.more:
             yield element("p", plain(items.more))
 
@@ -215,7 +220,7 @@ class HtmlRenderer(Renderer[Html]):
         yield element("details", element("summary", plain(details.summary)), *self._inside(details.blocks))
 
     def _inside(self, blocks: Sequence[Block]) -> Iterator[Html]:
-        inner = HtmlRenderer(self._level + 1)
+        inner = HtmlRenderer(self._level + 1, row_address=self._row_address)
         return (part for each in blocks for part in inner.block(each))
 
 
@@ -223,7 +228,7 @@ def _setting(value: str | None) -> str:
     return "none" if value is None else one_line(value)
 
 
-def _item(item: Item) -> Html:
+def _item(item: Item, row_address: Callable[[int], str] | None) -> Html:
     mark = element("span", UNICODE.marks[item.mark], class_=f"badge {item.mark}") if item.mark else None
     facts = element("small", f" {plain(joined(item.facts, ', '))}") if item.facts else None
     comments = [
@@ -235,9 +240,12 @@ def _item(item: Item) -> Html:
         )
         for name, text in item.comments
     ]
-    head = element("dt", mark, f" {plain(item.head)}" if mark else plain(item.head), facts, dir="auto")
+    name: Child = plain(item.head)
+    if row_address is not None and item.seq is not None:
+        name = element("a", name, href=row_address(item.seq))
+    head = element("dt", mark, " " if mark else None, name, facts, dir="auto")
     brief = element("dd", shortened(item.brief, max_chars=_MAX_COMMENT_CHARS), dir="auto") if item.brief else None
-    parts = (element("dd", _item(each)) for each in item.parts)
+    parts = (element("dd", _item(each, row_address)) for each in item.parts)
     return element("dl", head, brief, *comments, *map(_excerpt, item.excerpts), *parts, data_case=item.key or None)
 
 

@@ -284,14 +284,23 @@ def case_item(case: FailedCase, labels: RowLabels) -> Item:
     if len(case.outcomes) == 1:
         facts = (*case_facts(first), *also, *_place(first, labels))
         texts = tuple(case_texts(first))
-        return Item(_head(first, labels), facts, row_state(first.result), excerpts=texts, key=case_key(*case.id))
+        return Item(
+            _head(first, labels),
+            facts,
+            row_state(first.result),
+            excerpts=texts,
+            key=case_key(*case.id),
+            seq=first.result.seq,
+        )
     parts = [part for group in case.groups() for part in _parts(group, labels)]
     shown, left = parts[:_MAX_PARTS], len(parts) - _MAX_PARTS
     more = (Item(f"and {left:,} more"),) if left > 0 else ()
     question = tuple(each for each in case_texts(first) if each.name in _SHARED)
     head, mark = Quote(labels.name(first.result)), row_state(first.result)
     facts = (*also, *_place(first, labels))
-    return Item(head, facts, mark, excerpts=question, parts=(*shown, *more), key=case_key(*case.id))
+    return Item(
+        head, facts, mark, excerpts=question, parts=(*shown, *more), key=case_key(*case.id), seq=first.result.seq
+    )
 
 
 def _parts(group: Sequence[CaseOutcome], labels: RowLabels) -> Iterator[Item]:
@@ -300,7 +309,8 @@ def _parts(group: Sequence[CaseOutcome], labels: RowLabels) -> Iterator[Item]:
     for number, each in enumerate(group, 1):
         texts = tuple(_cell_texts(with_texts)) if number == len(group) else ()
         target = each.name.target if labels.with_target or each.name.prompt is None else None
-        yield Item(Quote(cell_text(target, each.name.prompt)), case_facts(each), row_state(each.result), excerpts=texts)
+        head, state = Quote(cell_text(target, each.name.prompt)), row_state(each.result)
+        yield Item(head, case_facts(each), state, excerpts=texts, seq=each.result.seq)
 
 
 def _head(case: CaseOutcome, labels: RowLabels) -> Quote:

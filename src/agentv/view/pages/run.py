@@ -43,11 +43,15 @@ def run_page(request: Request) -> Page:
     stored = request.library.open(request.names["run"])
     report = request.library.report(stored)
     before = request.library.run_before(stored)
+
+    def row_address(seq: int) -> str:
+        return path_to("r", stored.run_id, "row", str(seq))
+
     document = run_document(report, stored.run, is_short=False)
     trends = [Link(suite, path_to("trend", suite)) for suite in stored.suites[:_MAX_TRENDS]]
     judges = judge_links(request.library, stored, [(each.name, each.type) for each in report.evaluators])
     parts = [
-        *HtmlRenderer().document(document),
+        *HtmlRenderer(row_address=row_address).document(document),
         element("p", element("a", "All rows", href=path_to("r", stored.run_id, "rows"))),
         _link_list("Trend from run to run", trends),
         _link_list("Judges compared with people", judges),
