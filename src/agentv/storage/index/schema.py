@@ -1,6 +1,6 @@
 """The tables of `.agentv/index.db`, whose content is derived from runs, and statements on them."""
 
-VERSION = 8
+VERSION = 9
 """Stored in the file. An index of another version is emptied and rebuilt."""
 
 APPLICATION_ID = 0x61677476
@@ -8,7 +8,9 @@ APPLICATION_ID = 0x61677476
 
 # `current` of a row: 1 if it counts (see storage/run/first_answers.py), 2 of a retired case, else 0.
 # Equal sets of tags or metadata are stored once per run, numbered by 63 bits of their digest (0 for the empty set).
-# A cell is one combination of suite, target, prompt, state and tags, numbered in the same way; rows name their cell.
+# A cell is one combination of suite, target, prompt, state, tags and outcomes of evaluators, numbered in the same way;
+# rows name their cell, and a cell has the number of its rows that count.
+# `state_rank` of a row is its place in the order of states (STATES). `answer` is the `seq` of its answer.
 # `by_cell` covers all columns for counting and filtering, so that counting never visits the rows themselves.
 TABLES = """
 CREATE TABLE runs (
@@ -34,15 +36,17 @@ CREATE TABLE rows (
     generation INTEGER NOT NULL,
     current INTEGER NOT NULL,
     cell INTEGER NOT NULL,
+    state_rank INTEGER NOT NULL,
     eval_id TEXT NOT NULL,
     trial INTEGER NOT NULL,
     metadata_set INTEGER NOT NULL,
     score REAL,
     cost_usd REAL,
     duration_ms REAL,
+    answer INTEGER,
     PRIMARY KEY (run, line)
 ) WITHOUT ROWID;
-CREATE INDEX by_cell ON rows (run, current, cell, eval_id, metadata_set);
+CREATE INDEX by_cell ON rows (run, current, cell, eval_id, metadata_set, state_rank);
 CREATE INDEX by_case ON rows (run, current, eval_id);
 CREATE TABLE cells (
     run INTEGER NOT NULL,
@@ -52,6 +56,8 @@ CREATE TABLE cells (
     prompt TEXT NOT NULL,
     state TEXT NOT NULL,
     tag_set INTEGER NOT NULL,
+    outcome_set INTEGER NOT NULL,
+    results INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (run, cell)
 ) WITHOUT ROWID;
 CREATE TABLE tag_sets (
@@ -65,6 +71,19 @@ CREATE TABLE tags (
     tag TEXT NOT NULL,
     tag_set INTEGER NOT NULL,
     PRIMARY KEY (run, tag, tag_set)
+) WITHOUT ROWID;
+CREATE TABLE outcome_sets (
+    run INTEGER NOT NULL,
+    outcome_set INTEGER NOT NULL,
+    outcomes TEXT NOT NULL,
+    PRIMARY KEY (run, outcome_set)
+) WITHOUT ROWID;
+CREATE TABLE outcomes (
+    run INTEGER NOT NULL,
+    evaluator TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    outcome_set INTEGER NOT NULL,
+    PRIMARY KEY (run, evaluator, outcome, outcome_set)
 ) WITHOUT ROWID;
 CREATE TABLE metadata (
     run INTEGER NOT NULL,
@@ -82,7 +101,10 @@ CREATE TABLE sums (
 ) WITHOUT ROWID;
 """
 
-TABLES_OF_RUN = ("rows", "cells", "tag_sets", "tags", "metadata", "sums", "runs")
+TABLES_OF_RUN = ("rows", "cells", "tag_sets", "tags", "outcome_sets", "outcomes", "metadata", "sums", "runs")
+
+STATES = ("error", "fail", "borderline", "pass")
+"""The states in the order of sorting, the worst first; all others come after them."""
 
 FIND_RUN = """
 SELECT run, results_stamp, events_stamp, end_offset, lines, skipped, tail, has_generations, counts, ended, is_readable
@@ -95,7 +117,7 @@ VALUES (:folder, '', '', 0, 0, 0, x'', 0, '{}', 1)
 """
 MARK_RESULTS = """
 UPDATE runs SET results_stamp = :stamp, end_offset = :end_offset, lines = :lines, skipped = :skipped, tail = :tail,
-                has_generations = :has_generations, counts = :counts
+                has_generations = :has_generations
 WHERE run = :run
 """
 MARK_EVENTS = """
@@ -103,11 +125,17 @@ UPDATE runs SET events_stamp = :stamp, ended = :ended, is_readable = :is_readabl
 """
 
 ADD_ROW = """
-INSERT INTO rows (run, line, offset, bytes, generation, current, cell, eval_id, trial, metadata_set, score, cost_usd,
-                  duration_ms)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO rows (run, line, offset, bytes, generation, current, cell, state_rank, eval_id, trial, metadata_set, score,
+                  cost_usd, duration_ms, answer)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-ADD_CELL = "INSERT OR IGNORE INTO cells (run, cell, suite, target, prompt, state, tag_set) VALUES (?, ?, ?, ?, ?, ?, ?)"
+ADD_CELL = """
+INSERT OR IGNORE INTO cells (run, cell, suite, target, prompt, state, tag_set, outcome_set)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+ADD_RESULTS = "UPDATE cells SET results = results + ? WHERE run = ? AND cell = ?"
+ADD_OUTCOME_SET = "INSERT OR IGNORE INTO outcome_sets (run, outcome_set, outcomes) VALUES (?, ?, ?)"
+ADD_OUTCOME = "INSERT OR IGNORE INTO outcomes (run, evaluator, outcome, outcome_set) VALUES (?, ?, ?, ?)"
 ADD_TAG_SET = "INSERT OR IGNORE INTO tag_sets (run, tag_set, tags) VALUES (?, ?, ?)"
 ADD_TAG = "INSERT OR IGNORE INTO tags (run, tag, tag_set) VALUES (?, ?, ?)"
 ADD_METADATA = "INSERT OR IGNORE INTO metadata (run, key, metadata_set, value) VALUES (?, ?, ?, ?)"
@@ -115,13 +143,14 @@ ADD_METADATA = "INSERT OR IGNORE INTO metadata (run, key, metadata_set, value) V
 COUNT_ALL = "UPDATE rows SET current = 1 WHERE run = :run AND current = 0"
 COUNT_NOT = "UPDATE rows SET current = 0 WHERE run = :run AND line = :line AND current = 1"
 
-# Counts the rows of each cell before it looks the cell up, so once for each cell, not for each row.
-COUNT_STATES = """
-SELECT state, sum(results) FROM (
-    SELECT cell, count(*) AS results FROM rows WHERE run = :run AND current = 1 GROUP BY cell)
-CROSS JOIN cells USING (cell) WHERE run = :run GROUP BY state
+RECOUNT = """
+UPDATE cells SET results = (
+    SELECT count(*) FROM rows WHERE rows.run = cells.run AND rows.current = 1 AND rows.cell = cells.cell)
+WHERE run = :run
 """
+COUNT_STATES = "SELECT state, sum(results) FROM cells WHERE run = :run AND results > 0 GROUP BY state"
 TAG_SETS = "SELECT tag_set, tags FROM tag_sets WHERE run = :run"
+OUTCOME_SETS = "SELECT outcome_set, outcomes FROM outcome_sets WHERE run = :run"
 
 SUMMED_STAMP = "SELECT summed_stamp FROM runs WHERE run = :run"
 FIND_SUMS = "SELECT suite, target, data FROM sums WHERE run = :run"
