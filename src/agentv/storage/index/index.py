@@ -16,7 +16,15 @@ from agentv.scoring.counting.run_sums import RunSums
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.storage.index import schema as sql
-from agentv.storage.index.file import discard_index_file, index_in_memory, is_broken, open_index_file, reading, writing
+from agentv.storage.index.file import (
+    INDEX_FILE,
+    discard_database,
+    index_in_memory,
+    is_broken,
+    open_index_file,
+    reading,
+    writing,
+)
 from agentv.storage.index.lines import Outcomes, read_outcomes, read_tags
 from agentv.storage.index.refresh import forget_missing, refresh_run
 from agentv.storage.index.row_query import Cell, RowEntry, RowPage, RowQuery, facets_of, total_of
@@ -185,7 +193,7 @@ class RunIndex:
             self._file = None
             if is_broken(error):
                 with suppress(OSError):
-                    discard_index_file(self._home)
+                    discard_database(self._home / INDEX_FILE)
             self._stop_using(error)
             return None
 

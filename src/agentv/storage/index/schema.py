@@ -1,5 +1,9 @@
 """The tables of `.agentv/index.db`, whose content is derived from runs, and statements on them."""
 
+from collections.abc import Mapping
+
+from agentv.storage.index.row_query import SortKey
+
 VERSION = 9
 """Stored in the file. An index of another version is emptied and rebuilt."""
 
@@ -12,6 +16,8 @@ APPLICATION_ID = 0x61677476
 # rows name their cell, and a cell has the number of its rows that count.
 # `state_rank` of a row is its place in the order of states (STATES). `answer` is the `seq` of its answer.
 # `by_cell` covers all columns for counting and filtering, so that counting never visits the rows themselves.
+# `cases`, `answers` and `stages` are used in the index of a single run (pages.py) only: the places of lines in
+# cases.jsonl, by 63 bits of a digest of suite, id and prompt, and in answers.jsonl, and how far the run is indexed.
 TABLES = """
 CREATE TABLE runs (
     run INTEGER PRIMARY KEY,
@@ -92,6 +98,29 @@ CREATE TABLE metadata (
     value TEXT,
     PRIMARY KEY (run, key, metadata_set)
 ) WITHOUT ROWID;
+CREATE TABLE cases (
+    run INTEGER NOT NULL,
+    name INTEGER NOT NULL,
+    offset INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (run, name)
+) WITHOUT ROWID;
+CREATE TABLE answers (
+    run INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    offset INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (run, seq)
+) WITHOUT ROWID;
+CREATE TABLE stages (
+    run INTEGER PRIMARY KEY,
+    is_sorted INTEGER NOT NULL DEFAULT 0,
+    cases_end INTEGER NOT NULL DEFAULT 0,
+    answers_end INTEGER NOT NULL DEFAULT 0,
+    answers INTEGER NOT NULL DEFAULT 0,
+    words_end INTEGER NOT NULL DEFAULT 0,
+    words INTEGER NOT NULL DEFAULT 0
+);
 CREATE TABLE sums (
     run INTEGER NOT NULL,
     suite TEXT NOT NULL,
@@ -101,10 +130,53 @@ CREATE TABLE sums (
 ) WITHOUT ROWID;
 """
 
-TABLES_OF_RUN = ("rows", "cells", "tag_sets", "tags", "outcome_sets", "outcomes", "metadata", "sums", "runs")
+TABLES_OF_RUN = (
+    "rows",
+    "cells",
+    "tag_sets",
+    "tags",
+    "outcome_sets",
+    "outcomes",
+    "metadata",
+    "cases",
+    "answers",
+    "stages",
+    "sums",
+    "runs",
+)
 
 STATES = ("error", "fail", "borderline", "pass")
 """The states in the order of sorting, the worst first; all others come after them."""
+
+_COVERED = ("cell", "score", "cost_usd", "duration_ms", "trial")
+
+
+def _sorted_index(name: str, column: str, direction: str) -> str:
+    others = ", ".join(each for each in _COVERED if each != column)
+    return f"CREATE INDEX {name} ON rows (run, {column} {direction}, line, {others}) WHERE current = 1"
+
+
+SORT_COLUMNS: Mapping[SortKey, str] = {
+    "written": "line",
+    "id": "eval_id",
+    "state": "state_rank",
+    "score": "score",
+    "cost": "cost_usd",
+    "duration": "duration_ms",
+}
+# Each covers the columns that are filtered by, so that walking it visits no rows. There is one for each direction,
+# because equal values keep the order of writing in both.
+SORTED_INDEXES: Mapping[str, str] = {
+    **{f"{key}_up": _sorted_index(f"{key}_up", column, "") for key, column in SORT_COLUMNS.items() if key != "written"},
+    **{
+        f"{key}_down": _sorted_index(f"{key}_down", column, "DESC")
+        for key, column in SORT_COLUMNS.items()
+        if key != "written"
+    },
+    "cell_score": """
+        CREATE INDEX cell_score ON rows (run, cell, score, line, cost_usd, duration_ms, trial) WHERE current = 1""",
+}
+"""The statements that make the indexes for pages by cursor, in the index of a single run, by name."""
 
 FIND_RUN = """
 SELECT run, results_stamp, events_stamp, end_offset, lines, skipped, tail, has_generations, counts, ended, is_readable
@@ -157,3 +229,14 @@ FIND_SUMS = "SELECT suite, target, data FROM sums WHERE run = :run"
 FORGET_SUMS = "DELETE FROM sums WHERE run = :run"
 ADD_SUMS = "INSERT INTO sums (run, suite, target, data) VALUES (?, ?, ?, ?)"
 MARK_SUMS = "UPDATE runs SET summed_stamp = :stamp WHERE run = :run"
+
+FIND_STAGE = """
+SELECT run, is_sorted, cases_end, answers_end, answers, words_end, words FROM stages WHERE run = :run
+"""
+ADD_STAGE = "INSERT INTO stages (run) VALUES (:run)"
+ADD_CASE = "INSERT OR REPLACE INTO cases (run, name, offset, bytes) VALUES (?, ?, ?, ?)"
+ADD_ANSWER = "INSERT OR REPLACE INTO answers (run, seq, offset, bytes) VALUES (?, ?, ?, ?)"
+MARK_SORTED = "UPDATE stages SET is_sorted = :is_sorted WHERE run = :run"
+MARK_CASES = "UPDATE stages SET cases_end = :end WHERE run = :run"
+MARK_ANSWERS = "UPDATE stages SET answers_end = :end, answers = :lines WHERE run = :run"
+MARK_WORDS = "UPDATE stages SET words_end = :end, words = :lines WHERE run = :run"

@@ -1,19 +1,12 @@
 """The SQL of queries for rows: what is listed, in which order, and what is counted."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from agentv.storage.index.row_query import Range, RowQuery, SortKey
+from agentv.storage.index.schema import SORT_COLUMNS
 
-SORT_COLUMNS: Mapping[SortKey, str] = {
-    "written": "line",
-    "id": "eval_id",
-    "state": "state_rank",
-    "score": "score",
-    "cost": "cost_usd",
-    "duration": "duration_ms",
-}
 NUMBER_SORTS: tuple[SortKey, ...] = ("score", "cost", "duration")
 """The sort keys whose columns are not in the index `by_cell` and may be NULL."""
 _WILDCARDS = re.compile(r"[*?\[]")
@@ -34,10 +27,10 @@ ENTRY_COLUMNS = """line, offset, bytes, suite, eval_id, target, trial, prompt, g
 """The columns of a RowEntry, of `rows JOIN cells`."""
 
 
-def cells_statement(run: int, query: RowQuery, *, more: Sequence[Statement] = ()) -> Statement:
+def cells_statement(run: int, query: RowQuery, *, more: Sequence[Statement] = (), source: str = "rows") -> Statement:
     """Return the statement that counts rows by cell, for the facets: those that match the query apart from its cells.
 
-    `more` are further conditions.
+    `more` are further conditions; `source` names the rows, with an index to read them by.
     """
     conditions = [*row_conditions(query), *more]
     columns = "suite, target, prompt, state, tag_set, outcome_set, results"
@@ -48,7 +41,7 @@ def cells_statement(run: int, query: RowQuery, *, more: Sequence[Statement] = ()
     # Counts the rows of each cell before it looks the cell up, so once for each cell, not for each row.
     text = f"""
         SELECT {columns.replace("results", "counted")} FROM (
-            SELECT cell, count(*) AS counted FROM rows WHERE {where.sql} GROUP BY cell)
+            SELECT cell, count(*) AS counted FROM {source} WHERE {where.sql} GROUP BY cell)
         CROSS JOIN cells USING (cell) WHERE run = :run {order}"""  # noqa: S608 - as above
     return Statement(text, where.values)
 
@@ -88,15 +81,21 @@ def order_of(query: RowQuery) -> str:
     return f"{absent}{key}{direction}, line"
 
 
+def is_pattern(case: str) -> bool:
+    """Return True if the id of a query is a glob pattern."""
+    return _WILDCARDS.search(case) is not None
+
+
 def row_conditions(query: RowQuery) -> list[Statement]:
     """Return the conditions that apply to every facet: text, case, metadata, trial and ranges."""
     found = []
     if query.text:
         found.append(Statement("instr(lower(eval_id), lower(:text)) > 0", {"text": query.text}))
     if query.case is not None:
-        is_pattern = _WILDCARDS.search(query.case)
         # index/file.py defines `fits`, which matches a glob pattern.
-        condition = "(eval_id = :case_id OR fits(eval_id, :case_id))" if is_pattern else "eval_id = :case_id"
+        condition = (
+            "(eval_id = :case_id OR fits(eval_id, :case_id))" if is_pattern(query.case) else "eval_id = :case_id"
+        )
         found.append(Statement(condition, {"case_id": query.case}))
     for number, (key, value) in enumerate(query.metadata.items()):
         values: dict[str, Value] = {f"key_{number}": key}
@@ -108,21 +107,21 @@ def row_conditions(query: RowQuery) -> list[Statement]:
         found.append(Statement(f"metadata_set IN ({inner})", values))
     if query.trial is not None:
         found.append(Statement("trial = :trial", {"trial": query.trial}))
-    for name, column, bounds in ranges_of(query):
-        for sign, end, bound in ((">=", "low", bounds[0]), ("<=", "high", bounds[1])):
-            if bound is not None:
-                found.append(Statement(f"{column} {sign} :{name}_{end}", {f"{name}_{end}": bound}))
+    for conditions in range_conditions(query).values():
+        found += conditions
     return found
 
 
-def ranges_of(query: RowQuery) -> list[tuple[SortKey, str, Range]]:
-    """Return the ranges of a query that have a bound, each with its sort key and column."""
+def range_conditions(query: RowQuery) -> dict[SortKey, list[Statement]]:
+    """Return the conditions of the ranges of a query that have a bound, by the sort key of their column."""
     ranges: dict[SortKey, Range | None] = {"score": query.score, "cost": query.cost, "duration": query.duration}
-    return [
-        (key, SORT_COLUMNS[key], bounds)
-        for key, bounds in ranges.items()
-        if bounds is not None and bounds != (None, None)
-    ]
+    found: dict[SortKey, list[Statement]] = {}
+    for key, bounds in ranges.items():
+        for sign, end, bound in zip((">=", "<="), ("low", "high"), bounds or (), strict=False):
+            if bound is not None:
+                condition = Statement(f"{SORT_COLUMNS[key]} {sign} :{key}_{end}", {f"{key}_{end}": bound})
+                found.setdefault(key, []).append(condition)
+    return found
 
 
 def cell_conditions(query: RowQuery) -> list[Statement]:
