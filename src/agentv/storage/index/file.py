@@ -143,12 +143,14 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def reading(connection: sqlite3.Connection) -> Iterator[None]:
-    """Read one snapshot of the index in the whole block."""
+    """Read one snapshot of the index in the whole block, which may write to temporary tables."""
     connection.execute("BEGIN")
     try:
         yield
-    finally:
+    except BaseException:
         connection.rollback()
+        raise
+    connection.commit()
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from agentv.storage.index.row_query import (
 )
 from agentv.storage.index.statements import ENTRY_COLUMNS, Statement, cells_statement
 from agentv.storage.index.texts import PREVIEW, RowTexts, StoredDetail, TextReader
-from agentv.storage.index.words import searchable_words, words_condition
+from agentv.storage.index.words import FOUND, find_words, searchable_words
 from agentv.storage.records.json_line import encode
 
 PAGES_FOLDER = "index.db.d"
@@ -60,13 +60,14 @@ class RunPages:
         self._busy_s = busy_s
         self._few = few
         self._connection: sqlite3.Connection | None = None
+        self._found: tuple[tuple[str, ...], Stage | None] | None = None
         self._counted: dict[bytes, tuple[object, Counted]] = {}
 
     def close(self) -> None:
         """Close the file."""
         if self._connection is not None:
             self._connection.close()
-        self._connection = None
+        self._connection = self._found = None
 
     def page(self, query: RowQuery) -> CursorPage:
         """Return the page after `query.after`, or before `query.before`; the first without both.
@@ -167,6 +168,9 @@ class RunPages:
         self, connection: sqlite3.Connection, known: IndexedRun, stage: Stage | None, query: RowQuery
     ) -> Selection:
         words = searchable_words(connection, query.q) if query.q and stage is not None else ()
+        if words and self._found != (words, stage):
+            find_words(connection, words)
+            self._found = words, stage
         is_sorted = stage is not None and bool(stage.is_sorted)
         return Selection(known.run, query, words, sum(known.counts.values()), is_sorted, self._few)
 
@@ -203,8 +207,7 @@ class RunPages:
         driver: str | None,
     ) -> Counted:
         query = selection.query
-        more = [words_condition(selection.words)] if selection.words else []
-        statement = cells_statement(known.run, query, more=more, source=driver or "rows")
+        statement = cells_statement(known.run, query, more=[FOUND] if selection.words else (), source=driver or "rows")
         cells = read_cells(connection, known.run, statement)
         counted = Counted(total_of(cells, query), facets_of(cells, query))
         if len(self._counted) >= _MOST_REMEMBERED:

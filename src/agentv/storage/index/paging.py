@@ -23,7 +23,7 @@ from agentv.storage.index.statements import (
     range_conditions,
     row_conditions,
 )
-from agentv.storage.index.words import words_condition
+from agentv.storage.index.words import FOUND, FOUND_FIRST
 
 Place: TypeAlias = tuple[int, SortValue]
 """The line of a result, and its value in the order."""
@@ -33,7 +33,7 @@ FEW = 2_000
 
 
 class Selection(Struct, frozen=True):
-    """What a query selects of a run's rows: `words` are those of `q`; `current` counts the rows of the run."""
+    """What a query selects of a run's rows; `words` of `q` were found; `current` is the number of rows of the run."""
 
     run: int
     query: RowQuery
@@ -46,7 +46,7 @@ class Selection(Struct, frozen=True):
     def by_row(self) -> list[Statement]:
         """The conditions that apply to every facet."""
         found = row_conditions(self.query)
-        return [*found, words_condition(self.words)] if self.words else found
+        return [*found, FOUND] if self.words else found
 
     @property
     def where(self) -> Statement:
@@ -87,7 +87,7 @@ def _drivers(selection: Selection, *, with_cells: bool) -> Iterator[tuple[str, S
     if query.case is not None and not is_pattern(query.case):
         yield "rows INDEXED BY id_up", all_of([current, *row_conditions(RowQuery(case=query.case))])
     if selection.words:
-        yield "rows", all_of([current, words_condition(selection.words)])
+        yield FOUND_FIRST, current
 
 
 def _count(connection: sqlite3.Connection, source: str, where: Statement, *, most: int) -> int:

@@ -153,7 +153,7 @@ _COVERED = ("cell", "score", "cost_usd", "duration_ms", "trial")
 
 def _sorted_index(name: str, column: str, direction: str) -> str:
     others = ", ".join(each for each in _COVERED if each != column)
-    return f"CREATE INDEX {name} ON rows (run, {column} {direction}, line, {others}) WHERE current = 1"
+    return f"CREATE INDEX {name} ON rows (run, current, {column} {direction}, line, {others})"
 
 
 SORT_COLUMNS: Mapping[SortKey, str] = {
@@ -173,8 +173,7 @@ SORTED_INDEXES: Mapping[str, str] = {
         for key, column in SORT_COLUMNS.items()
         if key != "written"
     },
-    "cell_score": """
-        CREATE INDEX cell_score ON rows (run, cell, score, line, cost_usd, duration_ms, trial) WHERE current = 1""",
+    "cell_score": "CREATE INDEX cell_score ON rows (run, current, cell, score, line, cost_usd, duration_ms, trial)",
 }
 """The statements that make the indexes for pages by cursor, in the index of a single run, by name."""
 

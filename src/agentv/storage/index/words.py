@@ -57,6 +57,20 @@ def _is_searchable(connection: sqlite3.Connection, words: tuple[str, ...]) -> bo
     return True
 
 
-def words_condition(words: tuple[str, ...]) -> Statement:
-    """Return the condition on rows that their texts have all words."""
-    return Statement("line IN (SELECT rowid FROM words WHERE words MATCH :words)", {"words": match_expression(words)})
+# A table of the connection, so that the rows with frequent words are found once for all pages.
+_CREATE_FOUND = "CREATE TEMP TABLE IF NOT EXISTS found (found_line INTEGER PRIMARY KEY)"
+_FORGET_FOUND = "DELETE FROM found"
+_FIND = "INSERT INTO found SELECT rowid FROM words WHERE words MATCH :words"
+
+FOUND = Statement("line IN (SELECT found_line FROM found)", {})
+"""The condition on rows that `find_words` found them."""
+
+FOUND_FIRST = "found CROSS JOIN rows ON line = found_line"
+"""The source of rows that reads the found ones one by one, which is fast if they are few."""
+
+
+def find_words(connection: sqlite3.Connection, words: tuple[str, ...]) -> None:
+    """Find the rows whose texts have all words, in place of those that were found before."""
+    connection.execute(_CREATE_FOUND)
+    connection.execute(_FORGET_FOUND)
+    connection.execute(_FIND, {"words": match_expression(words)})
