@@ -49,7 +49,8 @@ def make_query(case: str | None, *, failed: bool, sort: str | None, page: int | 
     given without a case.
     """
     sort = sort or "written"
-    if case is None and filters["trial"] is not None:
+    trial = filters.pop("trial")
+    if case is None and trial is not None:
         raise ConfigError("--trial selects one trial of a case; name the CASE")
     states, page_size, metadata = filters.pop("states"), filters.pop("page_size"), filters.pop("metadata")
     if failed and states:
@@ -57,6 +58,7 @@ def make_query(case: str | None, *, failed: bool, sort: str | None, page: int | 
     is_paged = page is not None or page_size is not None
     return RowQuery(
         case=case,
+        trial=None if trial is None else trial - 1,
         states=FAILED_STATES if failed else states,
         metadata=_wanted_metadata(metadata),
         sort=sort.removeprefix("-"),  # type: ignore[arg-type]  # click has validated the sort key
@@ -370,7 +372,7 @@ def _refuse_case(stored: StoredRun, query: RowQuery) -> NoReturn:
     for row in stored.results():
         known.add(row.eval_id)
         if row.eval_id == case:
-            trials.add(row.slot.trial + 1)
+            trials.add(row.slot.trial)
         if source_of(row.file, row.line, row.part) == case:
             case_at_place = row.eval_id
     if case in known and query.states == FAILED_STATES:
@@ -378,7 +380,8 @@ def _refuse_case(stored: StoredRun, query: RowQuery) -> NoReturn:
             f"no selected result of case {case!r} of run {stored.run_id} failed; omit --failed to show the others"
         )
     if query.trial is not None and trials and query.trial not in trials:
-        raise ConfigError(f"case {case!r} of run {stored.run_id} has no trial {query.trial}; its last is {max(trials)}")
+        wanted, last = query.trial + 1, max(trials) + 1
+        raise ConfigError(f"case {case!r} of run {stored.run_id} has no trial {wanted}; its last is {last}")
     if case in known:
         raise ConfigError(f"case {case!r} of run {stored.run_id} has no result that matches the other options")
     near = nearest(case, known)

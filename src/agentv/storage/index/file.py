@@ -35,13 +35,17 @@ def open_index_file(home: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection
 
     Raises sqlite3.Error or OSError when it cannot be used: locked for too long, or in a read-only folder.
     """
-    path = home / INDEX_FILE
+    return open_database(home / INDEX_FILE, busy_s=busy_s)
+
+
+def open_database(path: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
+    """Open or create an index file; as `open_index_file`."""
     try:
         return _open(path, busy_s)
     except sqlite3.DatabaseError as error:
         if not is_broken(error):
             raise
-        discard_index_file(home)
+        discard_database(path)
         return _open(path, busy_s)
 
 
@@ -50,14 +54,13 @@ def is_broken(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN_FILE_CODES
 
 
-def discard_index_file(home: Path) -> None:
-    """Delete a broken index, unless another process has replaced it already."""
-    path = home / INDEX_FILE
-    descriptor = os.open(home / f"{INDEX_FILE}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+def discard_database(path: Path) -> None:
+    """Delete a broken index file, unless another process has replaced it already."""
+    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if not _is_sound(path):
-            for each in (path, *(path.with_name(f"{INDEX_FILE}-{end}") for end in ("wal", "shm"))):
+            for each in (path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm"))):
                 each.unlink(missing_ok=True)
     finally:
         os.close(descriptor)
@@ -104,7 +107,8 @@ def _use_wal(connection: sqlite3.Connection, busy_s: float) -> None:
 
 
 def _connect(name: str, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
-    connection = sqlite3.connect(name, timeout=busy_s, isolation_level=None)
+    # One thread at a time may use it; which one it is, is up to the caller.
+    connection = sqlite3.connect(name, timeout=busy_s, isolation_level=None, check_same_thread=False)
     connection.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.create_function("fits", 2, fnmatchcase, deterministic=True)
@@ -119,7 +123,9 @@ def _ensure_tables(connection: sqlite3.Connection) -> None:
         # Another process may have created the tables while this one waited.
         if _is_ours(connection):
             return
-        table_names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        table_names = """
+            SELECT name FROM sqlite_master
+            WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'words_%'"""
         for (name,) in connection.execute(table_names).fetchall():
             quoted = name.replace('"', '""')
             connection.execute(f'DROP TABLE "{quoted}"')
@@ -137,12 +143,14 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def reading(connection: sqlite3.Connection) -> Iterator[None]:
-    """Read one snapshot of the index in the whole block."""
+    """Read one snapshot of the index in the whole block, which may write to temporary tables."""
     connection.execute("BEGIN")
     try:
         yield
-    finally:
+    except BaseException:
         connection.rollback()
+        raise
+    connection.commit()
 
 
 @contextmanager
