@@ -1,14 +1,18 @@
 """The cases of a run of which results match a filter, and the results of one of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.storage.index.index import RunIndex
-from agentv.storage.index.row_query import Facets, RowEntry, RowQuery
+from agentv.storage.index.row_query import CursorPage, Facets, RowEntry, RowQuery
 from agentv.storage.run.stored import StoredRun
 from agentv.types.results import CaseId
+
+FindRows: TypeAlias = Callable[[RowQuery], tuple[CursorPage, Facets]]
+"""Returns all results that match a query, and its facets."""
 
 
 class MatchingCases(Struct, frozen=True):
@@ -18,17 +22,17 @@ class MatchingCases(Struct, frozen=True):
     facets: Facets
 
 
-def matching_cases(index: RunIndex, stored: StoredRun, query: RowQuery, *, only_differing: bool) -> MatchingCases:
+def matching_cases(find: FindRows, query: RowQuery, *, only_differing: bool) -> MatchingCases:
     """Return the cases of which any result matches a query without pages.
 
     `only_differing` leaves out cases with the same states and scores for all targets and prompts of the query.
     """
-    page = index.page(stored, query)
+    page, facets = find(query)
     ids = dict.fromkeys(_id_of(entry) for entry in page.rows)
     if only_differing:
-        differing = _differing(index.page(stored, _of_all_states(query)).rows)
+        differing = _differing(find(_of_all_states(query))[0].rows)
         ids = dict.fromkeys(each for each in ids if each in differing)
-    return MatchingCases(tuple(ids), page.facets)
+    return MatchingCases(tuple(ids), facets)
 
 
 def results_of_case(index: RunIndex, stored: StoredRun, case: CaseId, query: RowQuery) -> Iterator[RowEntry]:

@@ -102,6 +102,7 @@ class ViewServer:
         if self._runner is not None:
             await self._runner.cleanup()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._library.close)
 
     @property
     def _cookie(self) -> str:

@@ -11,14 +11,13 @@ from agentv.reports.run.views import RERUN_TEXTS, RowDetail
 from agentv.reports.text.amounts import seconds_text
 from agentv.reports.text.markup import Html, element
 from agentv.scoring.results.aggregation import row_state
-from agentv.storage.index.row_query import RowQuery
 from agentv.storage.records.encode import export_record, to_record
 from agentv.storage.run.stored import StoredRun
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import pretty_json
 from agentv.types.records.result import CaseResult
-from agentv.view.address import path_to
+from agentv.view.address import path_to, row_query
 from agentv.view.elements import state_badge, table
 from agentv.view.library import UnknownRunError
 from agentv.view.pages.page import Link, Page, Request
@@ -66,15 +65,8 @@ def _address(stored: StoredRun, result: CaseResult) -> str:
 def case_page(request: Request) -> Page:
     """Return the result of a case; target, prompt and trial of the query choose among several."""
     stored, case, query = request.library.open(request.names["run"]), request.names["case"], request.query
-    found = request.library.page(
-        stored, RowQuery(case=None, text="", page_size=None, targets=query.all("target"), prompts=query.all("prompt"))
-    )
-    trial = query.last("trial")
-    fitting = [
-        entry
-        for entry in found.rows
-        if entry.slot.eval_id == case and (trial is None or str(entry.slot.trial + 1) == trial)
-    ]
+    found, _ = request.library.matching(stored, replace(row_query(query), case=case))
+    fitting = [entry for entry in found.rows if entry.slot.eval_id == case]  # an id may look like a pattern
     if not fitting:
         raise UnknownRunError(f"run {stored.run_id} has no such result of case {case!r}")
     first = next(iter(stored.results_at([(fitting[0].line, fitting[0].offset, fitting[0].size)])))
