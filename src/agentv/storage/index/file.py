@@ -4,7 +4,7 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,6 +12,10 @@ from pathlib import Path
 from agentv.storage.index.schema import APPLICATION_ID, TABLES, TABLES_OF_RUN, VERSION
 
 INDEX_FILE = "index.db"
+
+PAGES_FOLDER = "index.db.d"
+"""The folder of the indexes of single runs; the line of .gitignore for `index.db` covers it."""
+
 BUSY_S = 5.0
 """Seconds that one process waits for another that writes to the index."""
 
@@ -47,6 +51,18 @@ def open_database(path: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
             raise
         discard_database(path)
         return _open(path, busy_s)
+
+
+def pages_file(home: Path, run_id: str) -> Path:
+    """Return the path of the index of a single run of `home`."""
+    return home / PAGES_FOLDER / f"{run_id}.db"
+
+
+def remove_pages_files(home: Path, run_ids: Collection[str]) -> None:
+    """Delete the indexes of single runs but those of `run_ids`."""
+    for path in (home / PAGES_FOLDER).glob("*.db*"):
+        if path.name.partition(".db")[0] not in run_ids:
+            path.unlink(missing_ok=True)
 
 
 def is_broken(error: sqlite3.Error) -> bool:
