@@ -98,7 +98,7 @@ def _open(path: Path, busy_s: float) -> sqlite3.Connection:
     try:
         _use_wal(connection, busy_s)
         connection.execute("PRAGMA synchronous = NORMAL")
-        _ensure_tables(connection)
+        _ensure_tables(connection, busy_s=busy_s)
     except sqlite3.Error:
         connection.close()
         raise
@@ -115,7 +115,7 @@ def _use_wal(connection: sqlite3.Connection, busy_s: float) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= ends_at:
+            if not _is_busy(error) or time.monotonic() >= ends_at:
                 raise
             time.sleep(BUSY_STEP_S)
         else:
@@ -131,12 +131,25 @@ def _connect(name: str, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
     return connection
 
 
-def _ensure_tables(connection: sqlite3.Connection) -> None:
-    """Drop the tables of another version or a foreign database, and create those of this version."""
-    if _is_ours(connection):
-        return
+def _ensure_tables(connection: sqlite3.Connection, *, busy_s: float = BUSY_S) -> None:
+    """Drop the tables of another version or a foreign database, and create those of this version.
+
+    Another process may create the tables meanwhile, and then write without a pause (Indexer); so this does not wait for
+    its turn to write, but looks again.
+    """
+    ends_at = time.monotonic() + busy_s
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_STEP_S * 1000:.0f}")
+    while not _is_ours(connection):
+        try:
+            _make_tables(connection)
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() >= ends_at:
+                raise
+    connection.execute(f"PRAGMA busy_timeout = {busy_s * 1000:.0f}")
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
     with writing(connection):
-        # Another process may have created the tables while this one waited.
         if _is_ours(connection):
             return
         table_names = """
@@ -149,6 +162,10 @@ def _ensure_tables(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
