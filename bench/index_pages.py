@@ -3,9 +3,10 @@
 import random
 import time
 from bisect import bisect
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
@@ -15,8 +16,10 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from agentv.storage.index.file import pages_file
 from agentv.storage.index.indexer import Indexer
-from agentv.storage.index.pages import RunPages, pages_file
+from agentv.storage.index.pages import RunPages
+from agentv.storage.index.pairs import RunPairs
 from agentv.storage.index.row_query import SORT_KEYS, RowQuery
 from agentv.storage.records.encode import encodable_result, encodable_run
 from agentv.storage.records.json_line import BlobReference, encode, pretty
@@ -36,27 +39,33 @@ TARGETS = ("small", "large")
 EVALUATORS = ("contains", "tone", "grounded")
 BLOB_BYTES = 1_000_000
 _BLOBS = 16
+A_PAGE = AtMost(0.025)
 _SUITE = "evals/refunds.yaml"
 _WORDS = 20_000
 
 
 def measure(effort: Effort) -> Iterator[Row]:
-    """Yield the time to the first rows, the CPU time to index a run, and of requests; with `everything` of a million."""
+    """Yield the wall time to the first rows, the CPU time of indexing a run, and that of pages of it.
+
+    With `everything`, also of pages of a million rows.
+    """
     with TemporaryDirectory() as folder:
         home, count = Path(folder) / ".agentv", effort.calls(ROWS)
         first, second = (write_run(home, count, seed=seed) for seed in (1, 2))
-        yield from _indexing(home, first, count)
+        yield from _indexing(home, first)
         Indexer(pages_file(home, second.name), second).run()
         yield from _requests(home, first, f"{ROWS:,}")
+        yield from _compared(home, (first, second))
     if effort.everything:
         with TemporaryDirectory() as folder:
             home = Path(folder) / ".agentv"
             run = write_run(home, effort.calls(MANY_ROWS), seed=1, with_texts=False)
             Indexer(pages_file(home, run.name), run, with_words=False).run()
             yield from _orders(home, run, f"{MANY_ROWS:,}")
+            yield from _requests(home, run, f"{MANY_ROWS:,}", None)
 
 
-def _indexing(home: Path, folder: Path, count: int) -> Iterator[Row]:
+def _indexing(home: Path, folder: Path) -> Iterator[Row]:
     file, begin = pages_file(home, folder.name), time.perf_counter()
     indexer = Indexer(file, folder)
     thread = Thread(target=indexer.run)
@@ -77,38 +86,41 @@ def _indexing(home: Path, folder: Path, count: int) -> Iterator[Row]:
         yield row_of("size of the index", [file.stat().st_size / 1e6], shown=lambda size: f"{size:.0f} MB")
 
 
-def _requests(home: Path, folder: Path, rows: str) -> Iterator[Row]:
+def _requests(home: Path, folder: Path, rows: str, target: AtMost | None = A_PAGE) -> Iterator[Row]:
     with closing(RunPages(pages_file(home, folder.name), folder)) as pages:
-        found = [_timed(lambda query=query: pages.page(query)) for query in random_queries(pages, REQUESTS, seed=7)]
-        spent = sorted(seconds for seconds, _ in found)
-        yield row_of(
-            f"random page of {rows} rows, 95th percentile", [spent[len(spent) * 95 // 100]], target=AtMost(0.025)
-        )
-        yield row_of(f"random page of {rows} rows, median", [spent[len(spent) // 2]])
-        yield row_of(f"random page of {rows} rows, slowest", [spent[-1]])
-        texts = sorted(_timed(lambda page=page: pages.texts(page.rows))[0] for _, page in found if page.rows)
-        yield row_of("texts of its rows, 95th percentile", [texts[len(texts) * 95 // 100]])
+        found = [_timed(pages.page, query) for query in random_queries(pages, REQUESTS, seed=7)]
+        spent = [seconds for seconds, _ in found]
+        yield row_of(f"random page of {rows} rows, 95th percentile", [_percentile(spent, 95)], target=target)
+        yield row_of(f"random page of {rows} rows, median", [_percentile(spent, 50)])
+        texts = [_timed(pages.texts, page.rows)[0] for _, page in found if page.rows]
+        yield row_of("question, answer and reasons of its rows, 95th percentile", [_percentile(texts, 95)])
 
 
 def _orders(home: Path, folder: Path, rows: str) -> Iterator[Row]:
     with closing(RunPages(pages_file(home, folder.name), folder)) as pages:
-        spent = []
-        for query in random_queries(pages, REQUESTS, seed=7, with_filters=False):
-            seconds, _ = _timed(lambda query=query: pages.page(query))
-            spent.append(seconds)
-        yield row_of(f"any page of {rows} rows, slowest of {REQUESTS}", [max(spent)], target=AtMost(0.025))
-        found = sorted(
-            _timed(lambda query=query: pages.page(query))[0] for query in random_queries(pages, REQUESTS, seed=7)
-        )
-        yield row_of(f"random page of {rows} rows, 95th percentile", [found[len(found) * 95 // 100]])
+        queries = random_queries(pages, REQUESTS, seed=7, with_filters=False)
+        slowest = max(_timed(pages.page, query)[0] for query in queries)
+        yield row_of(f"any page of {rows} rows, slowest of {REQUESTS}", [slowest], target=A_PAGE)
+
+
+def _compared(home: Path, runs: tuple[Path, Path]) -> Iterator[Row]:
+    with ExitStack() as stack:
+        before, after = (stack.enter_context(closing(RunPages(pages_file(home, run.name), run))) for run in runs)
+        pairs = RunPairs(before, after)
+        yield row_of(f"first {PAGE} lost of {ROWS:,} pairs", [_timed(partial(pairs.page, only="lost"))[0]])
+        yield row_of(f"count lost and won of {ROWS:,} pairs", [_timed(pairs.count)[0]])
+
+
+def _percentile(values: Sequence[float], percent: int) -> float:
+    return sorted(values)[len(values) * percent // 100]
 
 
 R = TypeVar("R")
 
 
-def _timed(call: Callable[[], R]) -> tuple[float, R]:
+def _timed(call: Callable[..., R], *arguments: object) -> tuple[float, R]:
     begin = time.process_time()
-    result = call()
+    result = call(*arguments)
     return time.process_time() - begin, result
 
 
@@ -130,8 +142,12 @@ def random_queries(pages: RunPages, count: int, *, seed: int, with_filters: bool
     for _ in range(count):
         chosen = rng.sample(filters, rng.randint(0, 3)) if with_filters else ()
         values = {key: value for each in chosen for key, value in each().items()}
-        query = RowQuery(sort=rng.choice(SORT_KEYS), is_descending=rng.random() < 0.5, page_size=PAGE, **values)  # type: ignore[arg-type]
-        yield _moved(pages, query, rng) if rng.random() < 0.5 else query
+        query = RowQuery(sort=rng.choice(SORT_KEYS), is_descending=_is_drawn(rng, 0.5), page_size=PAGE, **values)  # type: ignore[arg-type]
+        yield _moved(pages, query, rng) if _is_drawn(rng, 0.5) else query
+
+
+def _is_drawn(rng: random.Random, share: float) -> bool:
+    return rng.random() < share
 
 
 def _range(rng: random.Random, most: float) -> tuple[float | None, float | None]:
@@ -223,7 +239,7 @@ def _answer(slot: ResultKey, text: str) -> Answer:
 
 
 def _row(run: RunRecord, number: int, slot: ResultKey, text: str, rng: random.Random) -> CaseResult:
-    passed = {name: rng.random() < 0.8 for name in EVALUATORS}
+    passed = {name: _is_drawn(rng, 0.8) for name in EVALUATORS}
     found = tuple(
         EvaluatorResult(
             name=name,
@@ -235,7 +251,7 @@ def _row(run: RunRecord, number: int, slot: ResultKey, text: str, rng: random.Ra
         for name in EVALUATORS
     )
     score = sum(passed.values()) / len(passed)
-    is_error, is_priced = rng.random() < 0.01, rng.random() < 0.95
+    is_error, is_priced = _is_drawn(rng, 0.01), _is_drawn(rng, 0.95)
     state = "error" if is_error else "pass" if score == 1.0 else "fail"
     return CaseResult(
         run_id=run.run_id,

@@ -23,6 +23,7 @@ from agentv.storage.index.file import (
     is_broken,
     open_index_file,
     reading,
+    remove_pages_files,
     writing,
 )
 from agentv.storage.index.lines import Outcomes, read_outcomes, read_tags
@@ -204,6 +205,8 @@ class RunIndex:
     def _list_runs(self, connection: sqlite3.Connection) -> tuple[ListedRun, ...]:
         folders = list_run_folders(self._home)
         forget_missing(connection, folders)
+        with suppress(OSError):
+            remove_pages_files(self._home, {folder.name for folder in folders})
         return tuple(_listed_run(connection, folder) for folder in folders)
 
 

@@ -1,7 +1,7 @@
 """Index one run for pages by cursor, in steps of a few thousand lines, so that its first results are listed at once."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
@@ -61,14 +61,16 @@ class Indexer:
         """Let `run` return after the current step, and do nothing from now on."""
         self._stopped.set()
 
-    def run(self) -> None:
-        """Index what is new in the run, and return when nothing is left.
+    def run(self, after_step: Callable[[], None] | None = None) -> None:
+        """Index what is new in the run, and return when nothing is left; call `after_step` after each transaction.
 
         Raises OSError when the run cannot be read, sqlite3.Error when the file cannot be used.
         """
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with closing(open_database(self._file, busy_s=self._busy_s)) as connection:
             for _ in self._steps(connection):
+                if after_step is not None:
+                    after_step()
                 if self._stopped.is_set():
                     return
 

@@ -30,9 +30,6 @@ from agentv.storage.index.texts import PREVIEW, RowTexts, StoredDetail, TextRead
 from agentv.storage.index.words import FOUND, find_words, searchable_words
 from agentv.storage.records.json_line import encode
 
-PAGES_FOLDER = "index.db.d"
-"""Beside `index.db`, and covered by the same line of .gitignore."""
-
 _MOST_CELLS = 5_000
 """Facets of more cells are not counted with a page."""
 
@@ -40,11 +37,6 @@ _MOST_REMEMBERED = 64
 """The most queries whose counts are remembered."""
 
 Found = TypeVar("Found")
-
-
-def pages_file(home: Path, run_id: str) -> Path:
-    """Return the path of the index for pages of a run of `home`."""
-    return home / PAGES_FOLDER / f"{run_id}.db"
 
 
 class RunPages:
@@ -56,7 +48,7 @@ class RunPages:
 
     def __init__(self, file: Path, folder: Path, *, busy_s: float = BUSY_S, few: int = FEW) -> None:
         self._file = file
-        self._folder = folder
+        self.folder = folder
         self._busy_s = busy_s
         self._few = few
         self._connection: sqlite3.Connection | None = None
@@ -74,15 +66,24 @@ class RunPages:
 
         Raises ValueError for a broken cursor, and for one of another order.
         """
-        return self._read(lambda connection: self._page(connection, query))
+        return self.on_snapshot(lambda connection: self._page(connection, query))
 
     def count(self, query: RowQuery) -> Counted:
         """Return the number of results that match, and their facets, however long it takes."""
-        return self._read(lambda connection: self._count(connection, query))
+        return self.on_snapshot(lambda connection: self._count(connection, query))
 
     def progress(self) -> Progress:
         """Return how far the run is indexed."""
-        return self._read(lambda connection: self._progress(*self._state(connection)))
+        return self.on_snapshot(lambda connection: self._progress(*self._state(connection)))
+
+    def rows_at(self, lines: Sequence[int]) -> tuple[RowEntry, ...]:
+        """Return the rows of lines of results.jsonl, counted from 1, in the given order; unknown lines are left out."""
+
+        def read(connection: sqlite3.Connection) -> tuple[RowEntry, ...]:
+            known = find_indexed(connection, self.folder.name)
+            return () if known is None else _rows_at(connection, known.run, lines)
+
+        return self.on_snapshot(read)
 
     def texts(self, rows: Sequence[RowEntry], *, limit: int = PREVIEW) -> tuple[RowTexts, ...]:
         """Return question, answer and reasons of rows, of each text the first `limit` characters.
@@ -100,13 +101,13 @@ class RunPages:
 
     def _read_texts(self, read: Callable[[TextReader], Found]) -> Found:
         def read_from(connection: sqlite3.Connection) -> Found:
-            known = find_indexed(connection, self._folder.name)
-            with closing(TextReader(connection, -1 if known is None else known.run, self._folder)) as reader:
+            known = find_indexed(connection, self.folder.name)
+            with closing(TextReader(connection, -1 if known is None else known.run, self.folder)) as reader:
                 return read(reader)
 
-        return self._read(read_from)
+        return self.on_snapshot(read_from)
 
-    def _read(self, read: Callable[[sqlite3.Connection], Found]) -> Found:
+    def on_snapshot(self, read: Callable[[sqlite3.Connection], Found]) -> Found:
         """Return the result of `read` on one snapshot; replace a broken file, which is then empty, once."""
         try:
             return self._read_once(read)
@@ -125,13 +126,13 @@ class RunPages:
             return read(self._connection)
 
     def _state(self, connection: sqlite3.Connection) -> tuple[IndexedRun | None, Stage | None]:
-        known = find_indexed(connection, self._folder.name)
+        known = find_indexed(connection, self.folder.name)
         return known, None if known is None else find_stage(connection, known.run)
 
     def _progress(self, known: IndexedRun | None, stage: Stage | None) -> Progress:
         if known is None:
             return Progress(lines=0, share=0.0, is_complete=False, words_share=0.0)
-        path = self._folder / RESULTS_FILE
+        path = self.folder / RESULTS_FILE
         size = max(size_of(path), 1)
         is_complete = known.results_stamp == stamp_of(path) and stage is not None and bool(stage.is_sorted)
         words = 0.0 if stage is None else 1.0 if known.lines == stage.words else stage.words_end / size
@@ -154,7 +155,7 @@ class RunPages:
         places = found[-size:] if is_backward else found[:size]
         has_before, has_after = (has_more, True) if is_backward else (cursor is not None, has_more)
         return CursorPage(
-            rows=_rows_at(connection, known.run, places),
+            rows=_rows_at(connection, known.run, [line for line, _ in places]),
             after=_cursor(query, places[-1]) if places and has_after else None,
             before=_cursor(query, places[0]) if places and has_before else None,
             counted=self._count_if_cheap(connection, selection, known, stage),
@@ -232,10 +233,10 @@ def _cursor(query: RowQuery, place: Place) -> str:
     return encode_cursor(query, value, line)
 
 
-def _rows_at(connection: sqlite3.Connection, run: int, places: Sequence[Place]) -> tuple[RowEntry, ...]:
-    """Return the rows at places, in their order."""
-    lines = ", ".join(str(line) for line, _ in places)
-    text = f"SELECT {ENTRY_COLUMNS} FROM rows JOIN cells USING (run, cell) WHERE run = :run AND line IN ({lines})"  # noqa: S608 - numbers
+def _rows_at(connection: sqlite3.Connection, run: int, lines: Sequence[int]) -> tuple[RowEntry, ...]:
+    """Return the rows of lines, in their order."""
+    listed = ", ".join(str(int(line)) for line in lines)
+    text = f"SELECT {ENTRY_COLUMNS} FROM rows JOIN cells USING (run, cell) WHERE run = :run AND line IN ({listed})"  # noqa: S608 - numbers
     outcomes = read_outcome_sets(connection, run)
     entries = {entry.line: entry for entry in read_entries(connection, Statement(text, {"run": run}), outcomes)}
-    return tuple(entries[line] for line, _ in places)
+    return tuple(entries[line] for line in lines if line in entries)
