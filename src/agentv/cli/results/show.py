@@ -341,7 +341,8 @@ def _print_corrected_rates(stored: StoredRun) -> None:
 
     style, (rates, notes) = terminal_style(), corrected_or_note(stored)
     note_lines = [f"note: {one_line(note)}" for note in notes]
-    lines = [*table(corrected_rows(rates), style.width, style.paint), *corrected_notes(rates), *note_lines]
+    rows = table(corrected_rows(rates), style.width, style.paint, mark=style.signs.ellipsis)
+    lines = [*rows, *corrected_notes(rates), *note_lines]
     if lines:
         click.echo(style.signs.escape_unsupported("\n".join(["", *lines])))
 
