@@ -88,8 +88,10 @@ def test_without_unicode_everything_is_written_out(clock: Hand) -> None:
     log = Log("ascii")
     plain = PlainLines(log, clock=clock)
     plain.notify(STARTED)
-    for trial in range(STARTED.trials):
-        plain.notify(RowFinished(replace(HOSTILE, slot=replace(HOSTILE.slot, trial=trial))))
+    for target in STARTED.targets:
+        for trial in range(STARTED.trials):
+            slot = replace(HOSTILE.slot, target=target, trial=trial)
+            plain.notify(RowFinished(replace(HOSTILE, slot=slot)))
     assert "240 cases x 2 targets x 3 trials = 1,440" in log.getvalue()
     assert "\\u5bb6\\u65cf" in log.getvalue()
 
@@ -230,8 +232,9 @@ def test_no_line_of_strangers_is_a_workflow_command(line: str, shown: str) -> No
 
 
 def test_a_failure_with_much_to_say_is_cut(plain: PlainLines, log: Log) -> None:
+    plain.notify(SMALL)
     plain.notify(RowFinished(make_result(evaluator_results=(replace(CONTAINS, misses=("long " * 400,)),))))
-    (line,) = log.getvalue().splitlines()
+    _, line = log.getvalue().splitlines()
     assert len(line) == 300
     assert line.endswith("…")
 

@@ -11,8 +11,9 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.storage.index.file import pages_file
 from agentv.storage.index.indexer import Indexer
-from agentv.storage.index.pages import RunPages, pages_file
+from agentv.storage.index.pages import RunPages
 from agentv.storage.index.row_query import Counted, CursorPage, Facets, Progress, RowQuery
 from agentv.storage.index.texts import RowTexts
 from agentv.storage.run.find import runs_folder

@@ -342,7 +342,7 @@ def _print_corrected_rates(stored: StoredRun) -> None:
 
     style, (rates, notes) = terminal_style(), corrected_or_note(stored)
     note_lines = [f"note: {one_line(note)}" for note in notes]
-    lines = [*corrected_lines(rates, style.width, style.paint), *note_lines]
+    lines = [*corrected_lines(rates, style.width, style.paint, style.signs), *note_lines]
     if lines:
         click.echo(style.signs.escape_unsupported("\n".join(["", *lines])))
 

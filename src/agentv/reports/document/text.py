@@ -94,7 +94,7 @@ class TextRenderer(Renderer[str]):
         """Yield the aligned rows; the head is dim."""
         wide = table.with_intervals()
         cells = [[self._cell(cell) for cell in row] for row in (wide.heads, *wide.rows)]
-        yield from aligned(cells, self.width, self.paint) if table.rows else ()
+        yield from aligned(cells, self.width, self.paint, mark=self.signs.ellipsis) if table.rows else ()
 
     def items(self, items: Items) -> Iterator[str]:
         """Yield each item with its comments behind a gutter."""

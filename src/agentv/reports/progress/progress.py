@@ -11,12 +11,13 @@ from typing import TextIO
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.reports.progress.finished_cases import FinishedCases
+from agentv.reports.progress.case_line import CaseLines
+from agentv.reports.progress.finished_cases import FinishedCase, FinishedCases
 from agentv.reports.progress.notes import ShownNotes
-from agentv.reports.run.failed_cases import annotations, case_lines
+from agentv.reports.run.failed_cases import annotations
 from agentv.reports.run.figures import STATE_NAMES
 from agentv.reports.run.file_changes import ChangesText, FileChanges
-from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels
+from agentv.reports.run.row_text import PLAIN_LABELS
 from agentv.reports.text.amounts import clock_text, count_text, money_text, percent_text, seconds_text
 from agentv.reports.text.printable import escape_commands, one_line, printable
 from agentv.reports.text.signs import Signs, signs_for, without_colour
@@ -43,7 +44,7 @@ from agentv.types.events import (
 from agentv.types.protocols import Clock
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
-from agentv.types.results import CaseOutcome, RowState, RunReport
+from agentv.types.results import RowState, RunReport
 
 _MAX_SUITE_NAMES = 3
 
@@ -231,7 +232,7 @@ class PlainLines:
         self._github = github
         self._signs: Signs = signs_for(stream.encoding)
         self._progress: Progress | None = None
-        self._labels = PLAIN_LABELS
+        self._lines: CaseLines | None = None
         self._cases = FinishedCases()
         self._notes = ShownNotes()
         self._last_beat = clock()
@@ -289,7 +290,7 @@ class PlainLines:
 
     def _begin(self, event: RunStarted) -> None:
         self._progress = Progress(event, self._clock())
-        self._labels, self._cases = RowLabels.of_run(event), FinishedCases(event.trials)
+        self._lines, self._cases = CaseLines(event, self._signs), FinishedCases.of_run(event)
         self._last_beat = self._progress.started_at
 
     def _text(self, event: RunEvent) -> str:
@@ -315,12 +316,13 @@ class PlainLines:
             with self._lock:
                 self._write_progress(progress, self._clock())
 
-    def _write_case(self, case: CaseOutcome) -> None:
+    def _write_case(self, case: FinishedCase) -> None:
         word = _STATE_WORDS[row_state(case.result)]
-        self._line("  ".join(case_lines(word, case, self._labels, signs=self._signs, width=_MAX_LINE_WIDTH)))
+        if self._lines is not None:
+            self._line(" ".join(map(str.strip, self._lines.lines(word, case, _MAX_LINE_WIDTH))))
 
     def _annotate(self, report: RunReport) -> None:
-        for command in annotations(report, self._labels):
+        for command in annotations(report, PLAIN_LABELS if self._lines is None else self._lines.labels):
             self._write(command)
 
     def _write_progress(self, progress: Progress, now: datetime) -> None:

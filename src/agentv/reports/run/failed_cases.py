@@ -34,8 +34,7 @@ from agentv.reports.run.row_text import (
 )
 from agentv.reports.text.amounts import count_text, score_text
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.signs import STATES_OF_GATES, UNICODE, Signs
-from agentv.reports.text.width import clip, display_width, pad, wrap
+from agentv.reports.text.signs import STATES_OF_GATES
 from agentv.scoring.gates.case_units import cases_text
 from agentv.scoring.gates.failing_cases import shown_first
 from agentv.scoring.results.aggregation import row_state
@@ -264,17 +263,19 @@ def short_item(case: FailedCase, labels: RowLabels) -> Item:
     state, reason = row_state(first.result), row_reason(first.result)
     if len(case.outcomes) == 1:
         return Item(_head(first, labels), case_facts(first), state, brief=reason)
-    return Item(Quote(labels.name(first.result)), (_variants(case.outcomes),), state, brief=reason)
+    names = [each.name for each in case.outcomes]
+    return Item(Quote(labels.name(first.result)), (variants(names),), state, brief=reason)
 
 
-def _variants(outcomes: Sequence[CaseOutcome]) -> Phrase:
+def variants(names: Sequence[CaseName]) -> Phrase:
     """Return prompts and targets as `weak: plain, polite; good: plain`, or if that is long, their number."""
     by_target: dict[str, list[str]] = {}
-    for each in outcomes:
-        by_target.setdefault(each.name.target, []).append(each.name.prompt or "")
+    for name in names:
+        by_target.setdefault(name.target, []).append(name.prompt or "")
     named = (f"{target}: {', '.join(prompts)}".removesuffix(": ") for target, prompts in by_target.items())
     text = "; ".join(named)
-    return Quote(text) if len(text) <= _MAX_VARIANTS_CHARS else f"{len(outcomes):,} prompts and targets"
+    is_short = len(text) <= _MAX_VARIANTS_CHARS or len(names) == 1
+    return Quote(text) if is_short else f"{len(names):,} prompts and targets"
 
 
 def case_item(case: FailedCase, labels: RowLabels) -> Item:
@@ -359,35 +360,6 @@ def case_texts(case: CaseOutcome) -> Iterator[Excerpt]:
 def _cell_texts(case: CaseOutcome) -> Iterator[Excerpt]:
     """Yield the texts that differ by prompt and target."""
     return (each for each in case_texts(case) if each.name not in _SHARED)
-
-
-_CASE_WIDTH = 10
-_INDENT = 2
-_MIN_REASON_WIDTH = 30
-
-
-def case_lines(
-    mark: str, case: CaseOutcome, labels: RowLabels, *, signs: Signs = UNICODE, width: int | None = None
-) -> list[str]:
-    """Return a case that did not pass: its name, target, trials, score and reason.
-
-    With `width`, the reason is cut to that number of cells; if less than 30 are left for it, it is on a line of its
-    own. What tells cases apart is not cut.
-    """
-    row = case.result
-    name = signs.escape_unsupported(labels.label(row) if case.results == 1 else labels.case(row))
-    score = row_score(row) if case.results == 1 else trials_text(case)
-    reason = signs.escape_unsupported(row_reason(row))
-    padded = pad(name, 2 * _CASE_WIDTH + 1 if labels.with_target else _CASE_WIDTH)
-    head = " ".join(filter(None, (mark, padded, score))).rstrip()
-    if width is None:
-        return [f"{head}  {reason}"]
-    room = width - display_width(head) - 2
-    if room >= min(_MIN_REASON_WIDTH, display_width(reason)):
-        return [f"{head}  {clip(reason, room, mark=signs.ellipsis)}"]
-    head = f"{mark} {name}  {score}".rstrip()
-    lines = [head] if display_width(head) <= width else wrap(head, width - _INDENT)
-    return [*lines, clip(reason, width - _INDENT, mark=signs.ellipsis)]
 
 
 def annotations(report: RunReport, labels: RowLabels) -> Iterator[str]:

@@ -86,7 +86,7 @@ def row_reasons(result: CaseResult) -> Sequence[str]:
 def row_reason(result: CaseResult) -> str:
     """Return why a result did not pass: the error, else what its evaluators missed; cut after 2,000 characters."""
     reason = " | ".join(_Reason(max_chars=_MAX_CLEANED_CHARS).of_row(result))
-    return reason if len(reason) <= _MAX_REASON_CHARS else f"{reason[:_MAX_REASON_CHARS]}..."
+    return reason if len(reason) <= _MAX_REASON_CHARS else f"{reason[:_MAX_REASON_CHARS]}…"
 
 
 def whole_reason(result: CaseResult) -> str:
