@@ -112,6 +112,8 @@ class FailedCases(Struct, frozen=True):
     lists: tuple[CaseList, ...]
     others: tuple[CaseId, ...] = ()
     """The cases that are not shown, as far as their names are known."""
+    new: tuple[CaseId, ...] = ()
+    """Those of `others` that the baseline does not have: no gate about it counts them."""
     others_total: int = 0
     """The number of cases that are not shown."""
     command: str = ""
@@ -149,15 +151,27 @@ def failed_cases(report: RunReport) -> FailedCases:
             lists.append(CaseList("" if gate is None else (*gate_heading(gate), *missing), listed))
             missing = ()
     known = dict.fromkeys((*outcomes, *(each for gate in gates for each in gate.other_cases), *report.other_cases))
-    not_passed = {each for each in outcomes if _has_failed(outcomes[each].values())} | set(report.other_cases)
-    others = tuple(each for each in known if each not in shown)
+    new = tuple(each for each in _new_cases(report) if each not in shown)
+    not_passed = {each for each in outcomes if _has_failed(outcomes[each].values())} | {*report.other_cases, *new}
+    others = tuple(each for each in dict.fromkeys((*known, *new)) if each not in shown)
     unknown = max(0, report.cases_distinct - len(not_passed | set(run_ids)))
     heading = f"did not pass: {_count(report.cases_total, report.cases_distinct, report.cases)}"
     if len(lists) > 1 and not lists[-1].heading:
         lists[-1] = CaseList("others that did not pass", lists[-1].cases)
     return FailedCases(
-        heading if report.cases_total else "", tuple(lists), others, len(others) + unknown, _command(report)
+        heading if report.cases_total else "",
+        tuple(lists),
+        others,
+        new,
+        others_total=len(others) + unknown,
+        command=_command(report),
     )
+
+
+def _new_cases(report: RunReport) -> Iterator[CaseId]:
+    """Yield the first cases that did not pass and that the baseline does not have."""
+    if report.baseline is not None:
+        yield from (CaseId(*each) for each in report.baseline.added.failed_cases)
 
 
 def _of_files(gates: Iterable[GateResult]) -> Iterator[GateResult]:
@@ -239,14 +253,23 @@ def case_blocks(report: RunReport, labels: RowLabels, *, is_short: bool = False,
     names: list[Block] = []
     if found.others_total:
         items[-1] = replace(items[-1], more=(f"and {found.others_total:,} more: ", Quote(found.command)))
-        shown = _names(found.others, None if is_whole else _MAX_NAMES_CHARS)
-        unnamed = found.others_total - len(shown)
-        rest = f" and {unnamed:,} others" if unnamed else ""
-        names = [Lines(((*joined(tuple(map(Quote, shown)), ", "), rest),))] if shown else []
+        names = _other_names(found, None if is_whole else _MAX_NAMES_CHARS)
     elif not found.lists:
         return []
     sections = (Section(heading, (each,)) for heading, each in zip(headings, items, strict=True))
     return [Section(found.heading, (*sections, *names))]
+
+
+def _other_names(found: FailedCases, max_chars: int | None) -> list[Block]:
+    """Return the names of the cases that are not shown, on a line of its own those that the baseline does not have."""
+    new = _names(found.new, max_chars)
+    shown = _names([each for each in found.others if each not in found.new], max_chars)
+    unnamed = found.others_total - len(new) - len(shown)
+    rest = f" and {unnamed:,} others" if unnamed else ""
+    lines: list[Phrase] = [("not in the baseline: ", *joined(tuple(map(Quote, new)), ", "))] if new else []
+    if shown:
+        lines.append((*joined(tuple(map(Quote, shown)), ", "), rest))
+    return [Lines(tuple(lines))] if lines else []
 
 
 def _names(ids: Sequence[CaseId], max_chars: int | None) -> tuple[str, ...]:
