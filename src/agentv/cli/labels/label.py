@@ -126,3 +126,22 @@ def agreement_command(run: str, **options: Any) -> int:
     from agentv.cli.labels.label_file import AgreementOptions, show_agreement
 
     return show_agreement(run, AgreementOptions(**options))
+
+
+@command.command("categories", short_help="List, rename and merge failure categories.")
+@click.argument("run", default="latest", metavar="[RUN]")
+@click.option("--rename", nargs=2, metavar="OLD NEW", help="Rename a category.")
+@click.option("--merge", multiple=True, metavar="NAME", help="Merge this category; repeatable, with --into.")
+@click.option("--into", metavar="NAME", help="The category that --merge merges into; it may be new.")
+@click.option("--json", "as_json", is_flag=True, help="Print the categories as one JSON object.")
+def categories_command(run: str, **options: Any) -> int:
+    """Show the failure categories of a run's labels, with the share of answers in each.
+
+    If the labelled answers were drawn for review, the shares are those of all answers of the run, with intervals.
+    Changes are added to the run's categories.jsonl; no label is changed.
+
+    RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
+    """
+    from agentv.cli.labels.category_list import CategoryOptions, show_categories
+
+    return show_categories(run, CategoryOptions(**options))
