@@ -1,13 +1,13 @@
 """List, rename and merge the failure categories of a run."""
 
-import getpass
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 from msgspec import Struct
 
-from agentv.cli.screen import terminal_style
+from agentv.cli.screen import TerminalStyle, terminal_style
+from agentv.cli.terminal import user_name
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.categories import load_category_rates, merge_categories, rename_category
 from agentv.loading.files.places import find_home
@@ -40,7 +40,7 @@ def show_categories(reference: str, options: CategoryOptions) -> int:
     if bool(options.merge) != (options.into is not None):
         raise ConfigError("--merge and --into belong together: --merge rude --merge curt --into tone")
     run = open_run(find_run(find_home(Path.cwd()), reference))
-    by, now = _user(), make_clock()()
+    by, now = user_name(), make_clock()()
     if options.rename is not None:
         rename_category(run, *options.rename, by=by, now=now)
     if options.into is not None:
@@ -54,20 +54,12 @@ def show_categories(reference: str, options: CategoryOptions) -> int:
         return 0
     style = terminal_style()
     for criterion, each in rates.items():
-        for line in _lines(criterion, each, style.width):
+        for line in _lines(criterion, each, style):
             click.echo(line)
     return 0
 
 
-def _user() -> str:
-    """Return the name of the user; empty where the system has none."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return ""
-
-
-def _lines(criterion: str, rates: Sequence[CategoryRate], style: ScreenStyle) -> list[str]:
+def _lines(criterion: str, rates: Sequence[CategoryRate], style: TerminalStyle) -> list[str]:
     if not rates:
         return []
     head = f"criterion {one_line(criterion)}: {count_text(rates[0].labelled, 'labelled answer')}"
@@ -76,8 +68,8 @@ def _lines(criterion: str, rates: Sequence[CategoryRate], style: ScreenStyle) ->
         for each in rates
     ]
     picked = "the labelled answers were picked, not drawn at random: the shares are those of the labelled answers"
-    notes = wrap_lines(f"note: {picked}", width) if rates[0].is_picked else []
-    return [head, *table([[*_HEADS], *rows], width, style.paint), *notes]
+    notes = wrap_lines(f"note: {picked}", style.width) if rates[0].is_picked else []
+    return [head, *table([[*_HEADS], *rows], style.width, style.paint), *notes]
 
 
 def _to_json(rates: Mapping[str, Sequence[CategoryRate]]) -> JsonObject:
