@@ -58,12 +58,15 @@ from agentv.scoring.gates.run_verdict import SIGNALLED
 from agentv.scoring.judges.consistency import consistency
 from agentv.scoring.judges.labels import (
     LabelledAnswer,
+    LabelledAnswers,
+    result_opinion,
 )
 from agentv.scoring.judges.report_card import ReportCard
 from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.judgements.calibrations import save_calibration
 from agentv.storage.records.json_line import pretty
 from agentv.storage.run.find import find_run
+from agentv.storage.run.judgements import read_judged_rows
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import AgentvError, ConfigError, StorageError
@@ -71,6 +74,7 @@ from agentv.types.events import RowFinished, RunEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.records.answer import ResultKey
+from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.summaries import Calibration
 
@@ -81,6 +85,7 @@ class CalibrateOptions(Struct, frozen=True, kw_only=True):
     evaluator: str | None = None
     criterion: str | None = None
     labels: str | None = None
+    is_random_sample: bool = False
     by: str | None = None
     outputs: tuple[str, ...] = ()
     no_save: bool = False
@@ -92,7 +97,7 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
     refuse_unknown_suffixes(options.outputs)
     home = find_home(Path.cwd())
     stored = open_run(find_run(home, reference))
-    labels = list(stored.labels()) if options.labels is None else read_labels(stored, options.labels, annotator=None)
+    labels = _given_labels(stored, options)
     if not labels:
         raise ConfigError(
             f"run {stored.run_id} has no labels; import some with `agentv label {stored.run_id} --in FILE`, "
@@ -108,11 +113,40 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
         card = make_card(labelled, pairing, found, by_tag=options.by == "tag")
         cards.append(card)
         file = None
-        if not options.no_save:
+        if not _is_sample(labelled, pairing, found):
+            click.echo(f"calibration of {one_line(pairing.evaluator)} not saved: {NOT_A_SAMPLE}", err=True)
+        elif not options.no_save:
             file = _save_calibration(home, labelled=labelled, pairing=pairing, answers=found.answers, card=card.card)
         files.append(file)
     _print_cards(cards, files, options)
     return 0
+
+
+NOT_A_SAMPLE = (
+    "the labelled answers were picked, so that they may differ from the others; use labels of all answers, of answers "
+    "drawn for review, or of a random sample (--random-sample)"
+)
+
+
+def _given_labels(stored: StoredRun, options: CalibrateOptions) -> list[Label]:
+    if options.labels is not None:
+        return read_labels(stored, options.labels, annotator=None, is_random_sample=options.is_random_sample)
+    if options.is_random_sample:
+        raise ConfigError("--random-sample is about the file of --labels; give it when you import labels")
+    return list(stored.labels())
+
+
+def _is_sample(labelled: LabelledRun, pairing: Pairing, found: LabelledAnswers) -> bool:
+    """Return True if the labelled answers were drawn at random, or are all that the judge judged."""
+    if found.is_drawn:
+        return True
+    names = {(label.slot, label.answer_seq) for label in labelled.labels if label.criterion == pairing.label_criterion}
+    return all(
+        (row.slot, row.answer_seq) in names
+        for row in read_judged_rows(labelled.stored, {pairing.evaluator})
+        for judgement in row.judgements
+        if result_opinion(judgement.result, pairing.criterion) is not None
+    )
 
 
 def _print_cards(cards: Sequence[JudgeCard], files: Sequence[str | None], options: CalibrateOptions) -> None:

@@ -110,6 +110,10 @@ def make_card(labelled: LabelledRun, pairing: Pairing, found: LabelledAnswers, *
     """Return the report card of a judge, with `by_tag` also for each tag of the cases."""
     tags = sorted({tag for answer in found.answers for tag in answer.tags}) if by_tag else []
     remarks = []
+    if len({answer.weight for answer in found.answers}) > 1:
+        remarks.append("rates, kappa and alpha weight each answer by 1 / the probability with which it was drawn")
+    if found.picked:
+        remarks.append(f"{count_text(found.picked, 'labelled answer')} not counted: picked, while others were drawn")
     if found.unjudged:
         remarks.append(f"{count_text(found.unjudged, 'labelled answer')} on which the judge gave no verdict")
     return JudgeCard(
