@@ -110,8 +110,8 @@ def cases_after(page: str, doing: str, folder: Path) -> list[tuple[str, str, boo
     script = f"<script>const c = document.getElementById('controls').elements; {doing}</script></body>"
     page = re.sub(r"script-src &#x27;.*?&#x27;", "script-src &#x27;unsafe-inline&#x27;", page, count=1)
     dom = dom_after_scripts(write(folder, page.replace("</body>", script)), folder)
-    shown = re.findall(r'<(dl|details class="case-answers") data-case="\S+ ([^"]+)"( hidden)?', dom)
-    return [(tag.split()[0], case, bool(hidden)) for tag, case, hidden in shown]
+    shown = re.findall(r'<(dl|details) class="(?:item|case-answers)" data-case="\S+ ([^"]+)"( hidden)?', dom)
+    return [(tag, case, bool(hidden)) for tag, case, hidden in shown]
 
 
 @pytest.mark.parametrize(
