@@ -160,7 +160,7 @@ class HtmlRenderer(Renderer[Html]):
         if table.rows:
             is_wide = len(table.heads) > _MAX_NARROW_COLUMNS
             names = [_cell_name(each) if is_wide else None for each in table.heads[1:]]
-            head = element("tr", *(element("th", _cell(text), scope="col") for text in table.heads))
+            head = element("tr", *map(_head_cell, table.heads))
             rows = (_row(cells, names) for cells in table.rows)
             shown = element("table", element("thead", head), element("tbody", *rows))
             yield element("div", shown, class_="scroll stacks" if is_wide else "scroll", tabindex="0")
@@ -243,10 +243,14 @@ def _item(item: Item, row_address: Callable[[int], str] | None) -> Html:
     name: Child = plain(item.head)
     if row_address is not None and item.seq is not None:
         name = element("a", name, href=row_address(item.seq))
-    head = element("dt", mark, " " if mark else None, name, facts, dir="auto")
+    head = (mark, " " if mark else None, name, facts)
     brief = element("dd", shortened(item.brief, max_chars=_MAX_COMMENT_CHARS), dir="auto") if item.brief else None
     parts = (element("dd", _item(each, row_address)) for each in item.parts)
-    return element("dl", head, brief, *comments, *map(_excerpt, item.excerpts), *parts, data_case=item.key or None)
+    below = [each for each in (brief, *comments, *map(_excerpt, item.excerpts), *parts) if each is not None]
+    key = item.key or None
+    if not below:
+        return element("p", *head, class_="item", dir="auto", data_case=key)
+    return element("dl", element("dt", *head, dir="auto"), *below, class_="item", data_case=key)
 
 
 def _excerpt(excerpt: Excerpt) -> Html:
@@ -259,6 +263,10 @@ def _row(cells: Sequence[Cell], names: Sequence[str | None]) -> Html:
     first, *others = cells
     shown = (element("td", _cell(cell), data_head=name) for cell, name in zip(others, names, strict=True))
     return element("tr", element("th", _cell(first), scope="row"), *shown)
+
+
+def _head_cell(cell: Cell) -> Html:
+    return element("th", _cell(cell), scope="col") if cell else element("td")
 
 
 def _cell_name(cell: Cell) -> str:

@@ -9,8 +9,10 @@ from itertools import pairwise
 from agentv.reports.document.blocks import Axis, Box, Boxes, CountGrid, Histogram, RunLine, RunPoint, Scatter
 from agentv.reports.document.scales import Scale, amount_scale, scale_of, tick_text
 from agentv.reports.text.amounts import count_text, tokens_text
-from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Child, Html, element, join
+from agentv.reports.text.printable import one_line
+from agentv.reports.text.signs import UNICODE
+from agentv.reports.text.width import clip
 
 _HEIGHT = 180
 _TOP = 26
@@ -23,7 +25,7 @@ _BAR_ROOM = 20
 _ROW_HEIGHT = 46
 _BOX_HEIGHT = 18
 _CELL_HEIGHT = 84
-_MAX_NAME_CHARS = 48
+_MAX_NAME_WIDTH = 36
 _MAX_BAR_LABEL = 3
 _COMPACT_FROM = 10_000
 _MAX_DATES = 4
@@ -207,7 +209,7 @@ def _box(box: Box, axis: Axis, scale: Scale, top: float) -> Html:
     return element(
         "g",
         element("title", f"{box.name}: {texts}"),
-        _text(shortened(box.name, max_chars=_MAX_NAME_CHARS), "0", top + 16, class_="name"),
+        _text(clip(one_line(box.name), _MAX_NAME_WIDTH, mark=UNICODE.ellipsis), "0", top + 16, class_="name"),
         _line(low, middle, high, middle, "whisker"),
         *(_line(end, middle - 4, end, middle + 4, "whisker") for end in (low, high)),
         element(

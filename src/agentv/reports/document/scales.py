@@ -66,7 +66,7 @@ def tick_text(value: float, unit: Unit) -> str:
     if unit == "usd":
         return f"${f'{value:,.10f}'.rstrip('0').rstrip('.')}"
     if unit == "s":
-        return seconds_text(value) if value else "0"
+        return seconds_text(value) if value >= 1 else f"{value * 1000:g} ms"
     return f"{100 * value:g} %" if unit == "share" else f"{value:g}"
 
 
