@@ -1,7 +1,7 @@
 """The grid of a run: cases as rows, prompts and targets as columns, with the answers next to each other."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, cast
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,12 +15,12 @@ from agentv.reports.text.markup import Html, element
 from agentv.scoring.counting.matrix import CellName
 from agentv.scoring.gates.failing_cases import shown_rank
 from agentv.scoring.results.aggregation import row_state
-from agentv.storage.index.row_query import RowEntry, RowQuery
+from agentv.storage.index.row_query import RowQuery
 from agentv.storage.run.stored import StoredRun
 from agentv.types.json_value import JsonObject
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
-from agentv.types.results import CaseId, RowState, RunReport
+from agentv.types.results import CaseId, RunReport
 from agentv.types.summaries import CellSummary
 from agentv.view.address import Query, choice_of, page_number, path_to, row_query
 from agentv.view.answers import answer_text, case_texts, marked_answer, reason_text, shared_question
@@ -33,7 +33,7 @@ from agentv.view.elements import (
     search_field,
     state_badge,
 )
-from agentv.view.matching_cases import MatchingCases, results_of_case
+from agentv.view.matching_cases import FoundTrial, MatchingCases
 from agentv.view.pages.page import Page, Request
 from agentv.view.pages.run import run_links, run_trail
 
@@ -71,7 +71,7 @@ def grid_page(request: Request) -> Page:
     stored, query, number = library.open(request.names["run"]), row_query(address), page_number(address)
     only, is_marked = choice_of(address, "only", _ONLY, "all"), choice_of(address, "diff", _DIFF, "yes") == "yes"
     report, cases = library.report(stored), library.cases(stored, query, only_differing=only == "differ")
-    rows = list(_rows(request, stored, cases.ids[(number - 1) * PAGE_CASES : number * PAGE_CASES], query))
+    rows = list(_rows(stored, cases.page(number, PAGE_CASES)))
     columns = _columns(report, rows, query)
     best = "" if report.matrix is None else best_text(report.matrix)
     path = path_to("r", stored.run_id, "grid")
@@ -104,23 +104,22 @@ def grid_page(request: Request) -> Page:
     )
 
 
-def _rows(request: Request, stored: StoredRun, ids: Sequence[CaseId], query: RowQuery) -> Iterator[_GridRow]:
+def _rows(stored: StoredRun, cases: Sequence[tuple[CaseId, Sequence[FoundTrial]]]) -> Iterator[_GridRow]:
     records: dict[CaseId, list[CaseRecord]] = {}
-    for record in stored.cases_named(set(ids)):
+    for record in stored.cases_named({case for case, _ in cases}):
         records.setdefault(CaseId(record.suite, record.eval_id), []).append(record)
-    index = request.library.index()
-    for case in ids:
-        entries: dict[CellName, list[RowEntry]] = {}
-        for entry in results_of_case(index, stored, case, query):
-            entries.setdefault((entry.slot.prompt, entry.slot.target), []).append(entry)
-        cells = {name: _cell(stored, trials) for name, trials in entries.items()}
-        prompts = {prompt for prompt, _ in cells}
-        yield _GridRow(case, [each for each in records.get(case, ()) if each.prompt in prompts], cells)
+    for case, found in cases:
+        trials: dict[CellName, list[FoundTrial]] = {}
+        for each in found:
+            trials.setdefault(each.cell, []).append(each)
+        prompts = {prompt for prompt, _ in trials}
+        shown = [each for each in records.get(case, ()) if each.prompt in prompts]
+        yield _GridRow(case, shown, {cell: _cell(stored, each) for cell, each in trials.items()})
 
 
-def _cell(stored: StoredRun, trials: Sequence[RowEntry]) -> _Cell:
-    shown = min(trials, key=lambda each: shown_rank(cast(RowState, each.state), each.slot.trial))
-    (result,) = stored.results_at([(shown.line, shown.offset, shown.size)])
+def _cell(stored: StoredRun, trials: Sequence[FoundTrial]) -> _Cell:
+    shown = min(trials, key=lambda each: shown_rank(each.state, each.trial))
+    (result,) = stored.results_at([shown.place])
     return _Cell(_bounded(result), sum(each.state == "pass" for each in trials), len(trials))
 
 
@@ -230,7 +229,7 @@ class _Grid(Struct, frozen=True):
                 ),
                 class_="outcome",
             ),
-            marked_answer(before, after, "both") if is_marked else answer_text(result),
+            marked_answer(before, after) if is_marked else answer_text(result),
             reason_text(result),
             class_=state,
         )
