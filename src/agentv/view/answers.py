@@ -97,10 +97,17 @@ def _marked(pieces: Iterable[Piece], words: Words) -> Iterator[Child]:
         if piece.is_same:
             yield piece.before if words == "before" else piece.after
             continue
-        if piece.before and words != "after":
-            yield element("del", piece.before)
-        if piece.after and words != "before":
-            yield element("ins", piece.after)
+        if words != "after":
+            yield from _words("del", piece.before)
+        if words != "before":
+            yield from _words("ins", piece.after)
+
+
+def _words(tag: str, text: str) -> Iterator[Child]:
+    """Yield a text as an element, with the white space at its end behind it: it would look like an empty word."""
+    words = text.rstrip()
+    yield element(tag, words) if words else None
+    yield text[len(words) :]
 
 
 def _box(*parts: Child, class_: str = "") -> Html:
