@@ -48,6 +48,8 @@ def command(runs: tuple[str, ...], *, port: int, no_open: bool, host: str | None
         library, Access.create(token=token, host=host), host="127.0.0.1" if host is None else host, port=port
     )
     names = [folder.name for folder in folders]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"both runs are named {names[0]}; give two different runs, such as 'latest~1 latest'")
     path = "/" if not names else path_to("r", names[0]) if len(names) == 1 else path_to("compare", "..".join(names))
     return asyncio.run(_serve(server, path, is_opened=not no_open))
 

@@ -25,13 +25,23 @@ from agentv.types.results import CaseName
 from agentv.view.address import BadAddressError, Query, choice_of, page_number, path_to
 from agentv.view.answers import answer_text, case_texts, marked_answers, reason_text
 from agentv.view.compared import KINDS, ComparedCase, ComparedRuns, Kind
-from agentv.view.elements import choice_links, filter_chips, page_links, range_text, search_field, state_badge
+from agentv.view.elements import (
+    beyond_notice,
+    choice_links,
+    filter_chips,
+    page_links,
+    range_text,
+    search_field,
+    state_badge,
+)
 from agentv.view.library import UnknownRunError
 from agentv.view.pages.page import Link, Page, Request
 from agentv.view.pages.run import RUNS
 
 PAGE_CASES = 50
 _SEPARATOR = ".."
+_MAX_NAMES = 12
+"""The number of suites, targets or prompts that can be chosen by a link; an address may name any."""
 _TWO = 2
 _DIFF: Sequence[Literal["yes", "no"]] = ("yes", "no")
 _FILTER_KEYS = ("suite", "target", "prompt")
@@ -103,7 +113,7 @@ def compare_page(request: Request) -> Page:
         filter_chips(path, address),
         element("div", *_filters(path, address, compared.comparison), class_="choices"),
         element("p", range_text(number, PAGE_CASES, total, noun), id="count", role="status"),
-        *(items or [_nothing(path, address, kind)]),
+        *(items or [_nothing(path, address, kind, compared, total)]),
         page_links(path, address, page=number, pages=-(-total // PAGE_CASES)),
         element("section", element("h2", "Measures"), *numbers, id="measures"),
     ]
@@ -194,12 +204,19 @@ def _filters(path: str, address: Query, comparison: Comparison) -> Iterator[Html
     values: Sequence[Sequence[str | None]] = (side.suites, side.targets, side.prompts)
     for key, names in zip(_FILTER_KEYS, values, strict=True):
         if len(names) > 1:
-            choices: list[tuple[str | None, str]] = [(None, "all"), *((name, name) for name in names if name)]
+            chosen = address.all(key)
+            shown = [name for place, name in enumerate(names) if name and (place < _MAX_NAMES or name in chosen)]
+            choices: list[tuple[str | None, str]] = [(None, "all"), *((name, name) for name in shown)]
             yield choice_links(path, address, key, choices, label=key.capitalize())
     yield choice_links(path, address, "diff", ((None, "marked"), ("no", "not marked")), label="Different words")
 
 
-def _nothing(path: str, address: Query, kind: Kind) -> Html:
+def _nothing(path: str, address: Query, kind: Kind, compared: ComparedRuns, total: int) -> Html:
+    if not compared.comparison.is_paired:
+        why = "The runs have too few cases in common to be compared case by case; the measures below are of all cases."
+        return element("p", why, class_="notice")
+    if total:
+        return beyond_notice(path, address)
     if _accepts(address) is None:
         return element("p", _NOTHING[kind], class_="notice")
     link = element("a", "Remove the filter", href=address.without("q", "page", *_FILTER_KEYS).address(path))

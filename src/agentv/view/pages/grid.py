@@ -25,6 +25,7 @@ from agentv.types.summaries import CellSummary
 from agentv.view.address import Query, choice_of, page_number, path_to, row_query
 from agentv.view.answers import answer_text, case_texts, marked_answer, reason_text, shared_question
 from agentv.view.elements import (
+    beyond_notice,
     choice_links,
     facet_list,
     filter_chips,
@@ -73,6 +74,7 @@ def grid_page(request: Request) -> Page:
     report, cases = library.report(stored), library.cases(stored, query, only_differing=only == "differ")
     rows = list(_rows(stored, cases.page(number, PAGE_CASES)))
     columns = _columns(report, rows, query)
+    names = [(each.prompt, each.target) for each in columns]
     best = "" if report.matrix is None else best_text(report.matrix)
     path = path_to("r", stored.run_id, "grid")
     grid = _Grid(stored, report, columns[:_MAX_COLUMNS], is_marked=is_marked)
@@ -85,7 +87,7 @@ def grid_page(request: Request) -> Page:
         facet_list(path, address, _facets(cases)),
         _choices(path, address, has_several=len(columns) > 1),
         element("p", _count_text(cases, number, columns), id="count", role="status"),
-        grid.table(rows) if rows else _nothing(path, address),
+        grid.table(rows) if rows else _nothing(path, address, cases),
         page_links(path, address, page=number, pages=-(-len(cases.ids) // PAGE_CASES)),
     ]
     return Page(
@@ -96,7 +98,7 @@ def grid_page(request: Request) -> Page:
             "page": number,
             "best": best,
             "columns": [_column_json(each, report) for each in columns],
-            "cases": [_row_json(each) for each in rows],
+            "cases": [_row_json(each, names) for each in rows],
         },
         trail=run_trail(stored),
         links=run_links(stored, library.run_before(stored)),
@@ -266,7 +268,9 @@ def _count_text(cases: MatchingCases, number: int, columns: Sequence[CellSummary
     return f"{shown}; {_MAX_COLUMNS} of {len(columns)} columns, choose others by target or prompt in Filters"
 
 
-def _nothing(path: str, address: Query) -> Html:
+def _nothing(path: str, address: Query, cases: MatchingCases) -> Html:
+    if cases.ids:
+        return beyond_notice(path, address)
     if address.last("only") == "differ":
         text, link = "No case with different states or scores matches. ", address.without("only", "page")
         return element(
@@ -288,13 +292,13 @@ def _column_json(column: CellSummary, report: RunReport) -> JsonObject:
     }
 
 
-def _row_json(row: _GridRow) -> JsonObject:
+def _row_json(row: _GridRow, columns: Sequence[CellName]) -> JsonObject:
     return {
         "suite": row.id.suite,
         "eval_id": row.id.eval_id,
         "question": shared_question(row.cases),
         "expected": row.expected,
-        "cells": [_cell_json(*name, cell) for name, cell in row.cells.items()],
+        "cells": [_cell_json(*name, row.cells[name]) for name in columns if name in row.cells],
     }
 
 
