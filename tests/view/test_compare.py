@@ -12,6 +12,8 @@ from tests.support.hostile_texts import HOSTILE_TEXTS
 from tests.support.viewer import Client, serving_view
 from tests.view.projects import Elements, Project
 
+from agentv import EvalCase, EvaluatorConfig, evaluate
+
 QUESTIONS = tuple(f"question {number}" for number in range(12))
 LOST = "case-1"
 WON = "case-2"
@@ -196,6 +198,28 @@ def test_runs_without_a_common_case_are_explained(tmp_path: Path) -> None:
         assert "no case has a score in both" in reply.text
 
 
+def test_runs_of_different_cases_are_compared_as_a_whole(tmp_path: Path) -> None:
+    runs = [
+        evaluate(
+            [EvalCase(f"{name}-{number}", "Is it?") for number in range(20)],
+            task=lambda _: "yes",
+            evaluators=[EvaluatorConfig("yes", "contains", {"value": "yes"})],
+            folder=tmp_path,
+        ).run_id
+        for name in ("first", "second")
+    ]
+    with serving_view(tmp_path) as viewer:
+        page = viewer.client().get(f"/compare/{runs[0]}..{runs[1]}").text
+        assert "unpaired" in page
+        assert "too few cases in common" in page
+
+
+def test_a_page_behind_the_last_one_is_explained(client: Client, runs: tuple[str, str]) -> None:
+    page = client.get(f"{path_of(runs)}?only=lost&page=9").text
+    assert "The list ends before this page." in page
+    assert f'href="{path_of(runs)}?only=lost"' in page
+
+
 def test_hostile_texts_are_only_text(tmp_path: Path) -> None:
     project = Project(tmp_path, HOSTILE_TEXTS)
     before = project.run({name: {text: f"{text} yes" for text in HOSTILE_TEXTS} for name in ("small", "large")})
@@ -219,8 +243,16 @@ def test_view_opens_the_comparison_of_two_runs(project: Project, runs: tuple[str
     assert f"{path_of(runs)}?token=" in first
 
 
-def test_view_opens_at_most_two_runs(project: Project) -> None:
-    command = [sys.executable, "-m", "agentv", "view", "latest", "latest", "latest", "--no-open"]
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("latest~1", "latest", "latest"), "one run, or two to compare them"),
+        (("latest", "latest"), "give two different runs"),
+    ],
+)
+@pytest.mark.usefixtures("runs")
+def test_view_opens_one_run_or_two_different_ones(project: Project, names: tuple[str, ...], said: str) -> None:
+    command = [sys.executable, "-m", "agentv", "view", *names, "--no-open"]
     done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True, check=False)
     assert done.returncode == 4
-    assert "one run, or two to compare them" in done.stderr
+    assert said in done.stderr

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import pytest
 from tests.support.hostile_texts import HOSTILE_TEXTS
+from tests.support.stored import make_case
 from tests.support.viewer import Client, serving_view
 from tests.view.projects import Elements, Project
 
 from agentv import EvalCase, EvaluatorConfig, ProviderRequest, evaluate
+from agentv.types.messages import Message
+from agentv.view.answers import marked_answer, shared_question
 
 YES = EvaluatorConfig("yes", "contains", {"value": "yes"})
 QUESTIONS = tuple(f"question {number}" for number in range(8))
@@ -138,7 +141,7 @@ def test_cases_are_paged(tmp_path: Path) -> None:
         page = client.get(f"{path}?page=2&diff=no").text
         assert "51–100 of 120 cases" in page  # noqa: RUF001 - a range
         assert f'href="{path}?diff=no&amp;page=3" rel="next"' in page
-        assert "0 of 120 cases" in client.get(f"{path}?page=9").text
+        assert "The list ends before this page." in client.get(f"{path}?page=9").text
 
 
 @pytest.mark.parametrize("query", ["only=some", "diff=maybe", "page=0", "sort=size"])
@@ -174,3 +177,22 @@ def test_long_answers_are_shortened_and_not_compared(tmp_path: Path) -> None:
         assert len(reply.text) < 100_000
         assert "characters omitted" in reply.text
         assert "differences are not marked" in reply.text
+
+
+def test_marks_leave_out_the_white_space_behind_words() -> None:
+    shown = marked_answer("within 14 days ", "within 30 days or so").markup
+    assert "within <del>14</del> <ins>30</ins> days <ins>or so</ins>" in shown
+
+
+def test_answers_that_differ_in_white_space_are_reported() -> None:
+    assert "only white space differs" in marked_answer("a b", "a\nb").markup
+
+
+def test_the_question_of_several_prompts_is_what_they_share() -> None:
+    asked = Message("user", "2 and 2")
+    cases = [
+        make_case(question=f"{prompt} 2 and 2", input_messages=(Message("system", prompt), asked))
+        for prompt in ("Add.", "Add, politely.")
+    ]
+    assert shared_question(cases) == "2 and 2"
+    assert shared_question(cases[:1]) == "Add. 2 and 2"

@@ -1,7 +1,9 @@
 """Answers on a page: in full length, with their differences from another answer marked by word."""
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, Self, TypeAlias
+
+from msgspec import Struct
 
 from agentv.reports.run.row_text import row_reason
 from agentv.reports.text.long_texts import shortened
@@ -18,7 +20,7 @@ _MAX_HEAD_CHARS = 1_200
 _MAX_QUESTION_CHARS = 16_000
 """The number of characters of a question that are put on one line; to do so with all of a very long one is slow."""
 
-Shown: TypeAlias = Literal["both", "before", "after"]
+Words: TypeAlias = Literal["both", "before", "after"]
 """The words of differences that are shown: of both texts, or only those of one."""
 
 
@@ -49,15 +51,38 @@ def answer_text(result: CaseResult) -> Html:
     return _box(row_reason(result), class_="error") if result.error is not None else _box("(empty)", class_="quiet")
 
 
-def marked_answer(before: str, after: str, shown: Shown) -> Html:
-    """Return two answers as one text, in which the words of only one of them are marked."""
-    pieces = word_differences(printable(before), printable(after))
-    if pieces is None:
-        note = f"differences are not marked: an answer has more than {MAX_CHARS:,} characters"
-        return element("div", _box(before if shown == "before" else after), element("small", note))
-    if before != after and all(piece.is_same for piece in pieces):
-        return element("div", _box(after), element("small", "only white space differs"))
-    return _box(*_marked(pieces, shown))
+def marked_answer(before: str, after: str) -> Html:
+    """Return an answer with the words that it has in place of those of an earlier one."""
+    return _Difference.of(before, after).shown("both")
+
+
+def marked_answers(before: str, after: str) -> tuple[Html, Html]:
+    """Return two answers, each with the words marked that only it has."""
+    difference = _Difference.of(before, after)
+    return difference.shown("before"), difference.shown("after")
+
+
+class _Difference(Struct, frozen=True):
+    """Two answers with their pieces, None if they are too long."""
+
+    before: str
+    after: str
+    pieces: Sequence[Piece] | None
+
+    @classmethod
+    def of(cls, before: str, after: str) -> Self:
+        before, after = printable(before), printable(after)
+        return cls(before, after, word_differences(before, after))
+
+    def shown(self, words: Words) -> Html:
+        """Return the answers as one text, or one of them, with the words marked."""
+        text = self.before if words == "before" else self.after
+        if self.pieces is None:
+            note = f"differences are not marked: an answer has more than {MAX_CHARS:,} characters"
+            return element("div", _box(text), element("small", note))
+        if self.before != self.after and all(piece.is_same for piece in self.pieces):
+            return element("div", _box(text), element("small", "only white space differs"))
+        return _box(*_marked(self.pieces, words))
 
 
 def reason_text(result: CaseResult) -> Html | None:
@@ -67,15 +92,22 @@ def reason_text(result: CaseResult) -> Html | None:
     return element("p", shortened(row_reason(result), max_chars=_MAX_REASON_CHARS), class_="reason", dir="auto")
 
 
-def _marked(pieces: Iterable[Piece], shown: Shown) -> Iterable[Child]:
+def _marked(pieces: Iterable[Piece], words: Words) -> Iterator[Child]:
     for piece in pieces:
         if piece.is_same:
-            yield piece.before if shown == "before" else piece.after
+            yield piece.before if words == "before" else piece.after
             continue
-        if piece.before and shown != "after":
-            yield element("del", piece.before)
-        if piece.after and shown != "before":
-            yield element("ins", piece.after)
+        if words != "after":
+            yield from _words("del", piece.before)
+        if words != "before":
+            yield from _words("ins", piece.after)
+
+
+def _words(tag: str, text: str) -> Iterator[Child]:
+    """Yield a text as an element, with the white space at its end behind it: it would look like an empty word."""
+    words = text.rstrip()
+    yield element(tag, words) if words else None
+    yield text[len(words) :]
 
 
 def _box(*parts: Child, class_: str = "") -> Html:

@@ -8,7 +8,10 @@ from typing import Literal, TypeAlias, get_args
 from msgspec import Struct
 
 from agentv.engine.stored.comparison import compare_given
+from agentv.reports.compare.document import comparison_summary
+from agentv.reports.document.blocks import Document
 from agentv.scoring.comparison.case_differences import ROUNDING, CaseDifference, CaseDifferences
+from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.pairs import Pair
 from agentv.scoring.comparison.sides import RowPosition, Side
@@ -36,6 +39,10 @@ class ComparedRuns(Struct, frozen=True):
     by_target: str
     """The finding of each target, with p corrected for their number; empty for one target."""
     listed: Mapping[Kind, Sequence[CaseDifferences]]
+    summary: Document
+    """The finding, the measures, and what could not be compared."""
+    circumstances: Sequence[Circumstance]
+    """The settings that differ."""
 
     def count(self, kind: Kind) -> int:
         """Return the number of cases of a kind."""
@@ -93,6 +100,8 @@ def compare_runs(before: StoredRun, after: StoredRun, home: Path) -> ComparedRun
             "won": (comparison.changed("improved"),),
             "same": (cases.select(same),),
         },
+        comparison_summary(comparison),
+        find_circumstances(comparison.before, comparison.after),
     )
 
 

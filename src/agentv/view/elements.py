@@ -105,6 +105,12 @@ def page_links(path: str, query: Query, *, page: int, pages: int) -> Html | None
     return element("nav", *links, class_="pages", aria_label="Pages of the list") if links else None
 
 
+def beyond_notice(path: str, query: Query) -> Html:
+    """Return what a page behind the last one of a list shows."""
+    link = element("a", "Go to its first page", href=query.without("page").address(path))
+    return element("p", "The list ends before this page. ", link, class_="notice")
+
+
 def range_text(page: int, size: int, total: int, noun: str) -> str:
     """Return `51-100 of 240 cases`: what a page of a list shows."""
     first = (page - 1) * size + 1

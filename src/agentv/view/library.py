@@ -89,7 +89,7 @@ class Library:
     def report(self, stored: StoredRun) -> RunReport:
         """Return the report of a run as its files are now; of a long run that is going on, of a moment ago."""
         return self._reports.get(
-            stored.run_id, _stamp(stored), lambda: load_report(stored), is_running=stored.state() == "running"
+            stored.folder, _stamp(stored), lambda: load_report(stored), is_running=stored.state() == "running"
         )
 
     def comparison(self, before: StoredRun, after: StoredRun) -> ComparedRuns:
@@ -98,7 +98,7 @@ class Library:
         Raises ConfigError if no case can be compared.
         """
         return self._comparisons.get(
-            (before.run_id, after.run_id),
+            (before.folder, after.folder),
             (_stamp(before), _stamp(after)),
             lambda: compare_runs(before, after, self.home),
             is_running="running" in (before.state(), after.state()),
@@ -113,7 +113,7 @@ class Library:
             return self.matching(stored, wanted)
 
         return self._cases.get(
-            (stored.run_id, msgspec.json.encode(query), only_differing),
+            (stored.folder, msgspec.json.encode(query), only_differing),
             (_stamp(stored), progress),
             lambda: matching_cases(find, query, only_differing=only_differing),
             is_running=stored.state() == "running",

@@ -1,15 +1,53 @@
-"""The cases of a run of which results match a filter, and the results of one of them."""
+"""The cases of a run of which results match a filter, with the places of all their results."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, cast, get_args
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.storage.index.index import RunIndex
+from agentv.scoring.counting.matrix import CellName
 from agentv.storage.index.row_query import CursorPage, Facets, RowEntry, RowQuery
-from agentv.storage.run.stored import StoredRun
-from agentv.types.results import CaseId
+from agentv.types.results import CaseId, RowState
+
+_WIDTH = 6
+"""The numbers of a result in `_Trials`."""
+_STATES: tuple[RowState, ...] = get_args(RowState)
+
+
+class FoundTrial(NamedTuple):
+    """A result of a case: its prompt and target, its state, and its place in results.jsonl."""
+
+    cell: CellName
+    trial: int
+    state: RowState
+    place: tuple[int, int, int]
+    """Line number, offset and size in bytes."""
+
+
+class _Trials(Struct):
+    """Results in columns, which take 48 bytes for each; those of a case follow each other."""
+
+    cells: list[CellName] = field(default_factory=list)
+    starts: "array[int]" = field(default_factory=lambda: array("I", [0]))
+    numbers: "array[int]" = field(default_factory=lambda: array("Q"))
+
+    def add_case(self, entries: Iterable[RowEntry], numbers: Mapping[CellName, int]) -> None:
+        for each in entries:
+            cell = numbers[each.slot.prompt, each.slot.target]
+            state = _STATES.index(cast(RowState, each.state))
+            self.numbers.extend((cell, each.slot.trial, state, each.line, each.offset, each.size))
+        self.starts.append(len(self.numbers))
+
+    def of_case(self, number: int) -> list[FoundTrial]:
+        start, end = self.starts[number], self.starts[number + 1]
+        found = (self.numbers[each : each + _WIDTH] for each in range(start, end, _WIDTH))
+        return [
+            FoundTrial(self.cells[cell], trial, _STATES[state], (line, offset, size))
+            for cell, trial, state, line, offset, size in found
+        ]
+
 
 FindRows: TypeAlias = Callable[[RowQuery], tuple[CursorPage, Facets]]
 """Returns all results that match a query, and its facets."""
@@ -20,6 +58,12 @@ class MatchingCases(Struct, frozen=True):
 
     ids: Sequence[CaseId]
     facets: Facets
+    trials: _Trials
+
+    def page(self, number: int, size: int) -> list[tuple[CaseId, list[FoundTrial]]]:
+        """Return the cases of a page, from 1, each with its results for the targets and prompts of the query."""
+        start = (number - 1) * size
+        return [(case, self.trials.of_case(place)) for place, case in enumerate(self.ids[start : start + size], start)]
 
 
 def matching_cases(find: FindRows, query: RowQuery, *, only_differing: bool) -> MatchingCases:
@@ -28,36 +72,30 @@ def matching_cases(find: FindRows, query: RowQuery, *, only_differing: bool) -> 
     `only_differing` leaves out cases with the same states and scores for all targets and prompts of the query.
     """
     page, facets = find(query)
-    ids = dict.fromkeys(_id_of(entry) for entry in page.rows)
+    entries: dict[CaseId, list[RowEntry]] = {}
+    for entry in page.rows:
+        entries.setdefault(CaseId(entry.slot.suite, entry.slot.eval_id), []).append(entry)
+    others = RowQuery(suites=query.suites, targets=query.targets, prompts=query.prompts, page_size=None)
+    if entries and others != replace(query, sort=others.sort, is_descending=False):
+        # The rest of the query selects cases, of which the other results are shown, too.
+        entries = {case: [] for case in entries}
+        for entry in find(others)[0].rows:
+            if (of_case := entries.get(CaseId(entry.slot.suite, entry.slot.eval_id))) is not None:
+                of_case.append(entry)
     if only_differing:
-        differing = _differing(find(_of_all_states(query))[0].rows)
-        ids = dict.fromkeys(each for each in ids if each in differing)
-    return MatchingCases(tuple(ids), facets)
+        entries = {case: found for case, found in entries.items() if _differ(found)}
+    cells = dict.fromkeys((each.slot.prompt, each.slot.target) for found in entries.values() for each in found)
+    numbers = {cell: number for number, cell in enumerate(cells)}
+    trials = _Trials(list(cells))
+    for found in entries.values():
+        trials.add_case(found, numbers)
+    return MatchingCases(tuple(entries), facets, trials)
 
 
-def results_of_case(index: RunIndex, stored: StoredRun, case: CaseId, query: RowQuery) -> Iterator[RowEntry]:
-    """Yield the results of a case for the targets and prompts of a query, whatever their states."""
-    wanted = RowQuery(
-        case=case.eval_id, suites=(case.suite,), targets=query.targets, prompts=query.prompts, page_size=None
-    )
-    # An id may look like a pattern that other ids match.
-    return (entry for entry in index.page(stored, wanted).rows if _id_of(entry) == case)
-
-
-def _of_all_states(query: RowQuery) -> RowQuery:
-    """Return a query of the same cases: states and tags select cases, of which all results are compared."""
-    return replace(query, states=(), tags=())
-
-
-def _id_of(entry: RowEntry) -> CaseId:
-    return CaseId(entry.slot.suite, entry.slot.eval_id)
-
-
-def _differing(entries: Iterable[RowEntry]) -> set[CaseId]:
-    """Return the cases whose results differ between targets or prompts in a state or score."""
-    cells: dict[CaseId, dict[tuple[str | None, str], list[tuple[str, float]]]] = {}
+def _differ(entries: Iterable[RowEntry]) -> bool:
+    """Return True if the results of a case differ between targets or prompts in a state or score."""
+    cells: dict[CellName, list[tuple[str, float]]] = {}
     for entry in entries:
         outcome = entry.state, -1.0 if entry.score is None else entry.score
-        cell = entry.slot.prompt, entry.slot.target
-        cells.setdefault(_id_of(entry), {}).setdefault(cell, []).append(outcome)
-    return {case for case, of_case in cells.items() if len({tuple(sorted(each)) for each in of_case.values()}) > 1}
+        cells.setdefault((entry.slot.prompt, entry.slot.target), []).append(outcome)
+    return len({tuple(sorted(each)) for each in cells.values()}) > 1

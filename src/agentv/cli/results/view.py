@@ -52,6 +52,8 @@ def command(
         library = Library(found.home, folders=folders, note=lambda message: click.echo(message, err=True))
         server = ViewServer(library, access, host="127.0.0.1" if host is None else host, port=port)
         names = [folder.name for folder in folders]
+        if len(set(names)) < len(names):
+            raise ConfigError(f"both runs are named {names[0]}; give two different runs, such as 'latest~1 latest'")
         path = "/" if not names else path_to("r", names[0]) if len(names) == 1 else path_to("compare", "..".join(names))
         return asyncio.run(_serve(server, path, is_opened=not no_open))
 

@@ -6,7 +6,6 @@ from typing import Literal
 from msgspec import Struct
 
 from agentv.engine.stored.report_tools import case_key_of, expected_of
-from agentv.reports.compare.document import comparison_summary
 from agentv.reports.compare.words import case_label, has_pairs, reason_line
 from agentv.reports.document.html import HtmlRenderer
 from agentv.reports.run.row_text import row_score
@@ -14,7 +13,6 @@ from agentv.reports.text.amounts import difference_text, score_text
 from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Html, element
 from agentv.reports.text.printable import one_line
-from agentv.scoring.comparison.circumstances import find_circumstances
 from agentv.scoring.comparison.compare import Comparison, finding_text
 from agentv.scoring.comparison.sides import PASSED, Side
 from agentv.scoring.results.aggregation import row_state
@@ -25,15 +23,25 @@ from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
 from agentv.types.results import CaseName
 from agentv.view.address import BadAddressError, Query, choice_of, page_number, path_to
-from agentv.view.answers import answer_text, case_texts, marked_answer, reason_text
+from agentv.view.answers import answer_text, case_texts, marked_answers, reason_text
 from agentv.view.compared import KINDS, ComparedCase, ComparedRuns, Kind
-from agentv.view.elements import choice_links, filter_chips, page_links, range_text, search_field, state_badge
+from agentv.view.elements import (
+    beyond_notice,
+    choice_links,
+    filter_chips,
+    page_links,
+    range_text,
+    search_field,
+    state_badge,
+)
 from agentv.view.library import UnknownRunError
 from agentv.view.pages.page import Link, Page, Request
 from agentv.view.pages.run import RUNS
 
 PAGE_CASES = 50
 _SEPARATOR = ".."
+_MAX_NAMES = 12
+"""The number of suites, targets or prompts that can be chosen by a link; an address may name any."""
 _TWO = 2
 _DIFF: Sequence[Literal["yes", "no"]] = ("yes", "no")
 _FILTER_KEYS = ("suite", "target", "prompt")
@@ -88,7 +96,7 @@ def compare_page(request: Request) -> Page:
     total, cases = compared.select(kind, _accepts(address), start=(number - 1) * PAGE_CASES, size=PAGE_CASES)
     path = _path(before.run_id, after.run_id)
     view = _CompareView(before, after, compared.comparison, is_marked=is_marked)
-    band, *numbers = HtmlRenderer().document(comparison_summary(compared.comparison))
+    band, *numbers = HtmlRenderer().document(compared.summary)
     noun = "pair" if has_pairs(compared.comparison) else "case"
     data, items = [], []
     for shown in _shown_cases(before, after, compared, cases):
@@ -99,13 +107,13 @@ def compare_page(request: Request) -> Page:
         element("p", f"Each target by itself: {one_line(compared.by_target)}", class_="sentence", dir="auto")
         if compared.by_target
         else None,
-        _setup_note(compared.comparison),
+        _setup_note(compared),
         choice_links(path, address, "only", _tabs(compared), label=f"{noun.capitalize()}s"),
         search_field(path, address, label="Search cases"),
         filter_chips(path, address),
         element("div", *_filters(path, address, compared.comparison), class_="choices"),
         element("p", range_text(number, PAGE_CASES, total, noun), id="count", role="status"),
-        *(items or [_nothing(path, address, kind)]),
+        *(items or [_nothing(path, address, kind, compared, total)]),
         page_links(path, address, page=number, pages=-(-total // PAGE_CASES)),
         element("section", element("h2", "Measures"), *numbers, id="measures"),
     ]
@@ -177,9 +185,9 @@ def _shown_cases(
         yield _Shown(case, records.get((name.suite, name.eval_id, name.prompt)), first, second)
 
 
-def _setup_note(comparison: Comparison) -> Html:
+def _setup_note(compared: ComparedRuns) -> Html:
     """Return links to what is below the cases, with the number of settings that differ."""
-    differing = len(find_circumstances(comparison.before, comparison.after))
+    differing = len(compared.circumstances)
     text = f"{differing:,} settings differ" if differing > 1 else "1 setting differs" if differing else "same setup"
     return element(
         "p", element("a", f"Measures with intervals; {text} between the runs", href="#measures"), class_="sentence"
@@ -196,12 +204,19 @@ def _filters(path: str, address: Query, comparison: Comparison) -> Iterator[Html
     values: Sequence[Sequence[str | None]] = (side.suites, side.targets, side.prompts)
     for key, names in zip(_FILTER_KEYS, values, strict=True):
         if len(names) > 1:
-            choices: list[tuple[str | None, str]] = [(None, "all"), *((name, name) for name in names if name)]
+            chosen = address.all(key)
+            shown = [name for place, name in enumerate(names) if name and (place < _MAX_NAMES or name in chosen)]
+            choices: list[tuple[str | None, str]] = [(None, "all"), *((name, name) for name in shown)]
             yield choice_links(path, address, key, choices, label=key.capitalize())
     yield choice_links(path, address, "diff", ((None, "marked"), ("no", "not marked")), label="Different words")
 
 
-def _nothing(path: str, address: Query, kind: Kind) -> Html:
+def _nothing(path: str, address: Query, kind: Kind, compared: ComparedRuns, total: int) -> Html:
+    if not compared.comparison.is_paired:
+        why = "The runs have too few cases in common to be compared case by case; the measures below are of all cases."
+        return element("p", why, class_="notice")
+    if total:
+        return beyond_notice(path, address)
     if _accepts(address) is None:
         return element("p", _NOTHING[kind], class_="notice")
     link = element("a", "Remove the filter", href=address.without("q", "page", *_FILTER_KEYS).address(path))
@@ -235,12 +250,7 @@ class _CompareView(Struct, frozen=True):
                 element("small", f" {' · '.join(filter(None, facts))}"),
             ),
             None if shown.record is None else case_texts(shown.record.question, expected_of(shown.record)),
-            element(
-                "div",
-                self._side("before", self.before, shown.before, shown),
-                self._side("after", self.after, shown.after, shown),
-                class_="pair",
-            ),
+            element("div", *self._sides(shown), class_="pair"),
             class_="compared",
         )
 
@@ -255,25 +265,30 @@ class _CompareView(Struct, frozen=True):
         ]
         return "" if all(trials == 1 for _, trials in passed) else f"{_of(passed[0])} → {_of(passed[1])} passed"
 
-    def _side(
-        self, when: Literal["before", "after"], stored: StoredRun, result: CaseResult | None, shown: _Shown
-    ) -> Html:
+    def _sides(self, shown: _Shown) -> Iterator[Html]:
+        """Yield both answers with the words marked that only one of them has."""
+        case, results = shown.compared.pair.after.eval_id, (shown.before, shown.after)
+        answers = [None if each is None else answer_text(each) for each in results]
+        texts = ["" if each is None else each.candidate_answer for each in results]
+        if self.is_marked and all(texts):
+            answers[:] = marked_answers(*texts)
+        yield self._side("before", self.before, shown.before, answers[0], case)
+        yield self._side("after", self.after, shown.after, answers[1], case)
+
+    def _side(self, when: str, stored: StoredRun, result: CaseResult | None, answer: Html | None, case: str) -> Html:
         if result is None:
             return element("section", element("h3", when), element("p", "not stored", class_="quiet"))
-        texts = ["" if each is None else each.candidate_answer for each in (shown.before, shown.after)]
-        is_marked = self.is_marked and all(texts)
-        label = f"open the result {when} of {shown.compared.pair.after.eval_id}"
         score = row_score(result)
+        link = element(
+            "a",
+            "open",
+            href=path_to("r", stored.run_id, "row", str(result.seq)),
+            aria_label=f"open the result {when} of {case}",
+        )
         return element(
             "section",
-            element(
-                "h3",
-                f"{when} ",
-                state_badge(row_state(result)),
-                f" {score} " if score else " ",
-                element("a", "open", href=path_to("r", stored.run_id, "row", str(result.seq)), aria_label=label),
-            ),
-            marked_answer(texts[0], texts[1], when) if is_marked else answer_text(result),
+            element("h3", f"{when} ", state_badge(row_state(result)), f" {score} " if score else " ", link),
+            answer,
             reason_text(result),
         )
 
@@ -313,10 +328,7 @@ def _to_json(compared: ComparedRuns, kind: Kind, total: int, page: int, cases: S
         "difference": None if score is None else score.difference,
         "interval": None if bounds is None else [bounds.low, bounds.high],
         "p": None if score is None else score.p,
-        "differs": [
-            {"what": each.name, "before": each.before, "after": each.after}
-            for each in find_circumstances(comparison.before, comparison.after)
-        ],
+        "differs": [{"what": each.name, "before": each.before, "after": each.after} for each in compared.circumstances],
         "counts": {each: compared.count(each) for each in KINDS},
         "only": kind,
         "total": total,

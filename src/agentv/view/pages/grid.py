@@ -1,7 +1,7 @@
 """The grid of a run: cases as rows, prompts and targets as columns, with the answers next to each other."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, cast
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,16 +15,17 @@ from agentv.reports.text.markup import Html, element
 from agentv.scoring.counting.matrix import CellName
 from agentv.scoring.gates.failing_cases import shown_rank
 from agentv.scoring.results.aggregation import row_state
-from agentv.storage.index.row_query import RowEntry, RowQuery
+from agentv.storage.index.row_query import RowQuery
 from agentv.storage.run.stored import StoredRun
 from agentv.types.json_value import JsonObject
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
-from agentv.types.results import CaseId, RowState, RunReport
+from agentv.types.results import CaseId, RunReport
 from agentv.types.summaries import CellSummary
 from agentv.view.address import Query, choice_of, page_number, path_to, row_query
 from agentv.view.answers import answer_text, case_texts, marked_answer, reason_text, shared_question
 from agentv.view.elements import (
+    beyond_notice,
     choice_links,
     facet_list,
     filter_chips,
@@ -33,7 +34,7 @@ from agentv.view.elements import (
     search_field,
     state_badge,
 )
-from agentv.view.matching_cases import MatchingCases, results_of_case
+from agentv.view.matching_cases import FoundTrial, MatchingCases
 from agentv.view.pages.page import Page, Request
 from agentv.view.pages.run import run_links, run_trail
 
@@ -71,8 +72,9 @@ def grid_page(request: Request) -> Page:
     stored, query, number = library.open(request.names["run"]), row_query(address), page_number(address)
     only, is_marked = choice_of(address, "only", _ONLY, "all"), choice_of(address, "diff", _DIFF, "yes") == "yes"
     report, cases = library.report(stored), library.cases(stored, query, only_differing=only == "differ")
-    rows = list(_rows(request, stored, cases.ids[(number - 1) * PAGE_CASES : number * PAGE_CASES], query))
+    rows = list(_rows(stored, cases.page(number, PAGE_CASES)))
     columns = _columns(report, rows, query)
+    names = [(each.prompt, each.target) for each in columns]
     best = "" if report.matrix is None else best_text(report.matrix)
     path = path_to("r", stored.run_id, "grid")
     grid = _Grid(stored, report, columns[:_MAX_COLUMNS], is_marked=is_marked)
@@ -85,7 +87,7 @@ def grid_page(request: Request) -> Page:
         facet_list(path, address, _facets(cases)),
         _choices(path, address, has_several=len(columns) > 1),
         element("p", _count_text(cases, number, columns), id="count", role="status"),
-        grid.table(rows) if rows else _nothing(path, address),
+        grid.table(rows) if rows else _nothing(path, address, cases),
         page_links(path, address, page=number, pages=-(-len(cases.ids) // PAGE_CASES)),
     ]
     return Page(
@@ -96,7 +98,7 @@ def grid_page(request: Request) -> Page:
             "page": number,
             "best": best,
             "columns": [_column_json(each, report) for each in columns],
-            "cases": [_row_json(each) for each in rows],
+            "cases": [_row_json(each, names) for each in rows],
         },
         trail=run_trail(stored),
         links=run_links(stored, library.run_before(stored)),
@@ -104,23 +106,22 @@ def grid_page(request: Request) -> Page:
     )
 
 
-def _rows(request: Request, stored: StoredRun, ids: Sequence[CaseId], query: RowQuery) -> Iterator[_GridRow]:
+def _rows(stored: StoredRun, cases: Sequence[tuple[CaseId, Sequence[FoundTrial]]]) -> Iterator[_GridRow]:
     records: dict[CaseId, list[CaseRecord]] = {}
-    for record in stored.cases_named(set(ids)):
+    for record in stored.cases_named({case for case, _ in cases}):
         records.setdefault(CaseId(record.suite, record.eval_id), []).append(record)
-    index = request.library.index()
-    for case in ids:
-        entries: dict[CellName, list[RowEntry]] = {}
-        for entry in results_of_case(index, stored, case, query):
-            entries.setdefault((entry.slot.prompt, entry.slot.target), []).append(entry)
-        cells = {name: _cell(stored, trials) for name, trials in entries.items()}
-        prompts = {prompt for prompt, _ in cells}
-        yield _GridRow(case, [each for each in records.get(case, ()) if each.prompt in prompts], cells)
+    for case, found in cases:
+        trials: dict[CellName, list[FoundTrial]] = {}
+        for each in found:
+            trials.setdefault(each.cell, []).append(each)
+        prompts = {prompt for prompt, _ in trials}
+        shown = [each for each in records.get(case, ()) if each.prompt in prompts]
+        yield _GridRow(case, shown, {cell: _cell(stored, each) for cell, each in trials.items()})
 
 
-def _cell(stored: StoredRun, trials: Sequence[RowEntry]) -> _Cell:
-    shown = min(trials, key=lambda each: shown_rank(cast(RowState, each.state), each.slot.trial))
-    (result,) = stored.results_at([(shown.line, shown.offset, shown.size)])
+def _cell(stored: StoredRun, trials: Sequence[FoundTrial]) -> _Cell:
+    shown = min(trials, key=lambda each: shown_rank(each.state, each.trial))
+    (result,) = stored.results_at([shown.place])
     return _Cell(_bounded(result), sum(each.state == "pass" for each in trials), len(trials))
 
 
@@ -230,7 +231,7 @@ class _Grid(Struct, frozen=True):
                 ),
                 class_="outcome",
             ),
-            marked_answer(before, after, "both") if is_marked else answer_text(result),
+            marked_answer(before, after) if is_marked else answer_text(result),
             reason_text(result),
             class_=state,
         )
@@ -267,7 +268,9 @@ def _count_text(cases: MatchingCases, number: int, columns: Sequence[CellSummary
     return f"{shown}; {_MAX_COLUMNS} of {len(columns)} columns, choose others by target or prompt in Filters"
 
 
-def _nothing(path: str, address: Query) -> Html:
+def _nothing(path: str, address: Query, cases: MatchingCases) -> Html:
+    if cases.ids:
+        return beyond_notice(path, address)
     if address.last("only") == "differ":
         text, link = "No case with different states or scores matches. ", address.without("only", "page")
         return element(
@@ -289,13 +292,13 @@ def _column_json(column: CellSummary, report: RunReport) -> JsonObject:
     }
 
 
-def _row_json(row: _GridRow) -> JsonObject:
+def _row_json(row: _GridRow, columns: Sequence[CellName]) -> JsonObject:
     return {
         "suite": row.id.suite,
         "eval_id": row.id.eval_id,
         "question": shared_question(row.cases),
         "expected": row.expected,
-        "cells": [_cell_json(*name, cell) for name, cell in row.cells.items()],
+        "cells": [_cell_json(*name, row.cells[name]) for name in columns if name in row.cells],
     }
 
 
