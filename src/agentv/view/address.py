@@ -45,7 +45,7 @@ class Query(Struct, frozen=True):
 
     def without_pair(self, key: str, value: str) -> Self:
         """Return the query without one value of a key, from its first page on."""
-        return type(self)(tuple(pair for pair in self.without("after").pairs if pair != (key, value)))
+        return type(self)(tuple(pair for pair in self.without("page", "after").pairs if pair != (key, value)))
 
     def adding(self, key: str, value: str) -> Self:
         """Return the query with one more value of a key, from its first page on."""
