@@ -19,6 +19,7 @@ from bench import (
     start_up,
     tool_trajectory,
     toxicity,
+    viewer,
 )
 from bench.measuring import Effort
 from bench.rows import Row
@@ -41,6 +42,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "index_of_runs": index_of_runs.measure,
     "sampler": sampler.measure,
     "segments": segments.measure,
+    "viewer": viewer.measure,
 }
 
 COMPARING = ("echo_cases", "model_cases", "slow_model", "commands", "growth", "segments")

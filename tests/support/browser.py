@@ -42,8 +42,9 @@ def dom_after_scripts(page: Path, folder: Path, *options: str, anchor: str = "")
     return done.stdout
 
 
+HAS_DRIVEN_BROWSER = CHROMIUM is not None and all(map(find_spec, ("playwright", "axe_playwright_python")))
 needs_driven_browser = pytest.mark.skipif(
-    CHROMIUM is None or find_spec("playwright") is None or find_spec("axe_playwright_python") is None,
+    not HAS_DRIVEN_BROWSER,
     reason="needs Chromium and the group `browser`: ./run --group=browser pytest tests/view/browser",
 )
 

@@ -23,7 +23,7 @@ def viewer(runs: ViewedRuns) -> Iterator[Viewer]:
         yield viewer
 
 
-# For the tests of this folder alone: while it is driven, no other event loop can run in the thread.
+# Not of the scope `session`: while a browser is driven, no other event loop can run in the thread.
 @pytest.fixture(scope="package")
 def browser() -> Iterator["Browser"]:
     with driven_browser() as browser:

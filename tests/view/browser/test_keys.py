@@ -133,6 +133,23 @@ def test_a_key_presses_the_control_that_names_it(tab: Tab) -> None:
     assert page.evaluate("window.pressed") == ["Pass", "Send"]
 
 
+def test_a_key_marks_the_current_row(tab: Tab) -> None:
+    page = tab.open("/")
+    page.evaluate(
+        """() => {
+          for (const row of document.querySelectorAll("tbody tr"))
+            row.insertAdjacentHTML("afterbegin", "<td><input type=checkbox name=run></td>");
+        }"""
+    )
+    press(page, "c")
+    assert page.locator("main input:checked").count() == 0
+    press(page, "j", "j", "c")
+    assert page.evaluate("[...document.querySelectorAll('input[name=run]')].map((each) => each.checked)")[:2] == [
+        False,
+        True,
+    ]
+
+
 def test_the_keys_of_a_review_are_not_those_of_lists(tab: Tab, runs: ViewedRuns) -> None:
     page = tab.open(f"/r/{runs.run}/rows")
     page.evaluate("document.getElementById('content').dataset.keys = 'review'")

@@ -50,6 +50,7 @@ class Page(Struct, frozen=True, kw_only=True):
 
 _TABS = (Link("Runs", "/"),)
 _TAB_KEYS = {"Runs": "g r", "Rows": "g w", "Grid": "g g", "Compare": "g c", "Review": "g q"}
+_KEY_TITLES = {"everywhere": "Everywhere", "list": "In lists", "review": "In a review"}
 _KEYS: Mapping[str, Sequence[tuple[str, str]]] = {
     "everywhere": (
         ("/", "search"),
@@ -62,8 +63,8 @@ _KEYS: Mapping[str, Sequence[tuple[str, str]]] = {
         ("?", "these keys"),
     ),
     "list": (
-        ("j", "next"),
-        ("k", "previous"),
+        ("j", "next row"),
+        ("k", "previous row"),
         ("Enter", "open"),
         ("f", "filters"),
         ("o", "order"),
@@ -156,7 +157,7 @@ def _trail(page: Page) -> Iterator[Html]:
 
 def _keys_dialog(page: Page) -> Html:
     groups = [
-        element("section", element("h3", name.capitalize()), element("dl", *(_key(*each) for each in _KEYS[name])))
+        element("section", element("h3", _KEY_TITLES[name]), element("dl", *(_key(*each) for each in _KEYS[name])))
         for name in ("everywhere", page.keys)
     ]
     switch = element(

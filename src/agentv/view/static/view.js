@@ -4,7 +4,7 @@
 
 const POLL_MS = 2000;
 const SEQUENCE_MS = 1500; // between `g` and the key after it
-const ROWS = ".list tbody tr, [data-row]";
+const ROWS = ".list tbody tr, .grid tbody, .compared, [data-row]";
 const CONTROLS = "a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']";
 const GROUPS = "tr, section, thead, nav, form, ul, details, main";
 const FIELDS = "textarea, select, [contenteditable], input:not([type=checkbox], [type=radio], [type=button], [type=submit])";
@@ -272,7 +272,7 @@ const openFilters = () => {
 };
 const EVERYWHERE = {
   "/": ["input[type=search]", open],
-  "?": ["#keys", showKeys],
+  "?": ["#show-keys", showKeys],
 };
 const IN_LISTS = {
   j: [ROWS, () => move(1)],
@@ -280,7 +280,9 @@ const IN_LISTS = {
   n: ["a[rel~=next]", (link) => link.click()],
   b: ["a[rel~=prev]", (link) => link.click()],
   f: ["#filters", openFilters],
-  o: ["thead a", open],
+  o: ["thead a, [aria-label=Order] a", open],
+  c: [`:is(${ROWS}) input[type=checkbox]`, () => currentRow()?.querySelector("input[type=checkbox]")?.click()],
+  d: ["[aria-label='Different words'] a:not([aria-current])", (link) => link.click()],
   Enter: [`:is(${ROWS}) a[href]`, () => currentRow()?.querySelector("a[href]")?.click()],
 };
 
@@ -288,10 +290,10 @@ const IN_LISTS = {
 function actionOf(key) {
   const selector = `[data-key="${CSS.escape(key)}"]`;
   const named = currentRow()?.querySelector(selector) ?? main.querySelector(selector) ?? document.querySelector(selector);
-  if (named && !named.disabled && !named.hidden) return () => (named.matches(FIELDS) ? open(named) : named.click());
+  if (named?.checkVisibility() && !named.disabled) return () => (named.matches(FIELDS) ? open(named) : named.click());
   const [wanted, act] = EVERYWHERE[key] ?? (isList() ? IN_LISTS[key] : undefined) ?? [];
   const control = wanted && document.querySelector(wanted);
-  return control ? () => act(control) : undefined;
+  return control?.checkVisibility() ? () => act(control) : undefined;
 }
 
 function showKeys() {
