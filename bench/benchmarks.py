@@ -20,6 +20,7 @@ from bench import (
     start_up,
     tool_trajectory,
     toxicity,
+    viewer,
 )
 from bench.measuring import Effort
 from bench.rows import Row
@@ -43,6 +44,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "index_pages": index_pages.measure,
     "sampler": sampler.measure,
     "segments": segments.measure,
+    "viewer": viewer.measure,
 }
 
 COMPARING = ("echo_cases", "model_cases", "slow_model", "commands", "growth", "segments")

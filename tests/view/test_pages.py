@@ -47,6 +47,12 @@ def test_an_active_filter_is_a_chip_that_removes_it(client: Client, run_id: str)
     assert f'href="/r/{run_id}/rows?tag=even" aria-label="Remove state pass"' in page
 
 
+def test_a_filter_leads_to_the_first_page_of_what_it_leaves(client: Client, run_id: str) -> None:
+    page = client.get(f"/r/{run_id}/rows?page=2&tag=even").text
+    assert f'href="/r/{run_id}/rows?tag=even&amp;state=pass"' in page
+    assert f'href="/r/{run_id}/rows" aria-label="Remove tag even"' in page
+
+
 def test_a_row_shows_its_evaluators_and_its_raw_record(client: Client, run_id: str) -> None:
     page = client.get(f"/r/{run_id}/row/3").text
     assert "expected" in page

@@ -66,7 +66,7 @@ def _facet(path: str, query: Query, key: str, counts: Mapping[str, int]) -> Html
         items.append(element("li", link, element("small", f" {count:,}")))
     left_out = len(counts) - len(shown)
     more = element("li", element("small", f"and {left_out:,} more")) if left_out else None
-    return element("section", element("h3", key), element("ul", *items, more))
+    return element("section", element("h2", key), element("ul", *items, more))
 
 
 def table(heads: Sequence[Child], rows: Sequence[Html], *, label: str) -> Html:

@@ -80,6 +80,7 @@ def _page(request: Request, stored: StoredRun, result: CaseResult) -> Page:
     rerun = "" if result.rerun is None else f", a re-run ({RERUN_TEXTS[result.rerun]}) that does not count"
     parts = [
         element("h1", state_badge(state), f" {row_score(result)} ", element("span", name, dir="auto"), rerun),
+        element("h2", "Result", class_="unseen"),
         *row_parts(detail, stored.run_id),
         *_judges(result.evaluator_results),
         _attempts(detail),

@@ -34,7 +34,12 @@ def runs_page(request: Request) -> Page:
         else element("p", *_nothing(request, wanted), class_="notice"),
         element("p", f"and {more:,} older runs; search for them by name, tag or eval file") if more else None,
     ]
-    return Page(title="Runs", parts=parts, data={"runs": [_to_json(run) for run in runs]})
+    return Page(
+        title="Runs",
+        parts=parts,
+        data={"runs": [_to_json(run) for run in runs]},
+        is_live=any(run.state == "running" for run in runs),
+    )
 
 
 def _nothing(request: Request, wanted: str) -> Iterator[Html | str]:
