@@ -39,6 +39,20 @@ def label_value(score: HumanScore, criterion: EvaluationCriteria | None) -> floa
         ) from None
 
 
+def label_passed(label: Label, criteria: Sequence[EvaluationCriteria]) -> bool | None:
+    """Return a label's verdict; None for a skip and for a score that cannot be read as one."""
+    if label.is_skip:
+        return None
+    if label.verdict is not None:
+        return label.verdict == "pass"
+    defined = next((each for each in criteria if each.name == label.criterion), None)
+    try:
+        value = label_value(label.score, defined)
+    except ValueError:
+        return None
+    return None if value is None else verdict_of(value) == "pass"
+
+
 class Opinion(Struct, frozen=True):
     """A judgement of an answer by a judge or a person: a value of 0..1, whether it is a pass, and the reasoning."""
 
@@ -123,7 +137,7 @@ def label_answers(
     `criteria` are those of each case, by suite and id.
     """
     by_answer: dict[tuple[ResultKey, int], list[Label]] = {}
-    for label in labels:
+    for label in settled_labels(labels):
         if label.criterion == label_criterion and not label.is_skip and not label.golden:
             by_answer.setdefault((label.slot, label.answer_seq), []).append(label)
     found = LabelledAnswers()
@@ -160,6 +174,13 @@ def _people_opinions(
             )
             continue
         yield Opinion(value, verdict_of(value) == "pass", label.reasoning, label.annotator)
+
+
+def settled_labels(labels: Iterable[Label]) -> list[Label]:
+    """Return the labels without those that a resolution replaces."""
+    given = list(labels)
+    settled = {(each.slot, each.answer_seq, each.criterion) for each in given if each.resolution}
+    return [each for each in given if each.resolution or (each.slot, each.answer_seq, each.criterion) not in settled]
 
 
 class RowForLabels(Struct, frozen=True):
@@ -245,6 +266,7 @@ def fit_labels(
                 shown=each.shown,
                 draw=each.draw,
                 golden=each.golden,
+                resolution=each.resolution,
             )
         )
     return found

@@ -319,6 +319,8 @@ def criterion_labels(
 ) -> tuple[list[CriterionLabels], list[UnreadableLabel]]:
     """Return the labels by criterion, and those that cannot be read. Skipped and golden answers are left out.
 
+    So are verdicts that settle a disagreement.
+
     Without `metric`, that of the criterion's scale is used. With `nominal` a score is a category, and any text is
     readable. With `ordinal` or `interval`, labels on a custom scale have no order: the first one of each criterion is
     also returned among the unreadable labels, for all of them.
@@ -328,7 +330,7 @@ def criterion_labels(
     unreadable: list[UnreadableLabel] = []
     unordered: dict[str, UnreadableLabel] = {}
     for label in labels:
-        if label.is_skip or label.golden:
+        if label.is_skip or label.golden or label.resolution:
             continue
         known = criteria.get((label.slot.suite, label.slot.eval_id), ())
         criterion = next((each for each in known if each.name == label.criterion), None)

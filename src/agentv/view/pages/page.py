@@ -1,15 +1,16 @@
 """What every page of the viewer has: its title, its parts, its data as JSON, and the frame around it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agentv.reports.text.markup import Child, Html, element
 from agentv.types.json_value import JsonObject
 from agentv.view.address import Query
 from agentv.view.assets import assets
 from agentv.view.library import Library
+from agentv.view.reviews import Reviews
 
 
 class Link(NamedTuple):
@@ -28,6 +29,9 @@ class Request(Struct, frozen=True):
     query: Query
     reviewer: str = ""
     """Who asks; empty for a person who may only read."""
+    reviews: Reviews = field(default_factory=Reviews)
+    form: Query = Query()
+    """What a form sent."""
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -43,7 +47,16 @@ class Page(Struct, frozen=True, kw_only=True):
     """Other pages on the same thing, such as the rows and the grid of a run."""
     is_live: bool = False
     """True if the page changes by itself because its run is going on."""
+    keys: Literal["list", "review"] = "list"
+    """Which single letters are keys, besides those that controls name in `data-key`."""
     status: int = 200
+
+
+class Saved(Struct, frozen=True):
+    """The outcome of a form: the page to go on with, and the same as JSON for programs."""
+
+    address: str
+    data: JsonObject
 
 
 _TABS = (Link("Runs", "/"),)
@@ -105,7 +118,9 @@ def page_html(page: Page, *, address: str) -> str:
             element("button", "Keys ", element("kbd", "?"), type="button", id="show-keys", hidden=True),
             class_="bar",
         ),
-        element("main", *_trail(page), *page.parts, id="content", tabindex="-1", data_live=page.is_live),
+        element(
+            "main", *_trail(page), *page.parts, id="content", tabindex="-1", data_live=page.is_live, data_keys=page.keys
+        ),
         element("p", id="announced", role="status", class_="unseen"),
         _keys_dialog(),
     )
