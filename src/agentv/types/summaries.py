@@ -14,6 +14,7 @@ IntervalMethod: TypeAlias = Literal[
     "clustered-wilson",
     "scaled-wilson",
     "stratified-wilson",
+    "weighted-wilson",
     "student-t",
     "order-statistics",
     "linearized-t",

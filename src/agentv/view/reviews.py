@@ -12,7 +12,7 @@ from agentv.engine.stored.label_rates import criteria_by_case
 from agentv.engine.stored.report_tools import read_details
 from agentv.reports.run.views import RowDetail
 from agentv.scoring.judges.labels import label_value
-from agentv.scoring.judges.queue_labels import QueueLabels, queue_labels
+from agentv.scoring.judges.reviewing import QueueLabels, Reviewed, make_label, queue_labels
 from agentv.storage.files.run_file import stamp_of
 from agentv.storage.run.first_answers import decode_result_line
 from agentv.storage.run.folder import append_event
@@ -170,25 +170,17 @@ class ReviewSession:
             lease = self._leases.get(key)
             took_s = None if lease is None else self._timer() - lease.given_s
             shown = dict.fromkeys([*self._shown_always(sent), *sorted(lease.shown if lease else ()), *sent.shown])
-            label = Label(
-                slot=item.slot,
-                answer_key=item.answer_key,
-                answer_ref=item.answer_ref,
-                criterion=self.queue.criterion,
-                score=self._score(item, sent),
-                annotator=reviewer,
-                time=self._clock(),
+            reviewed = Reviewed(
                 label_id=sent.label_id,
                 verdict=sent.verdict,
+                score=self._score(item, sent),
                 note=sent.note or None,
                 category=sent.category or None,
                 seconds=None if took_s is None or took_s > LEASE_S else round(took_s, 1),
-                blind=self.queue.blind and not sent.is_resolution,
                 shown=tuple(shown),
-                draw=self.queue.draw_of(item),
-                golden=item.golden is not None,
-                resolution=sent.is_resolution,
+                is_resolution=sent.is_resolution,
             )
+            label = make_label(self.queue, item, reviewed, annotator=reviewer, time=self._clock())
             (saved,) = append_labels(self.stored.folder, [label], run_id=self.stored.run_id, note=self._note)
             self._leases.pop(key, None)
             return saved
@@ -249,10 +241,10 @@ class ReviewSession:
         known = self._criteria.get((item.slot.suite, item.slot.eval_id), ())
         return next((each for each in known if each.name == self.queue.criterion), None)
 
-    def _score(self, item: QueueItem, sent: SentLabel) -> HumanScore:
-        """Return the score of a label: the one that was sent, else that of its verdict."""
+    def _score(self, item: QueueItem, sent: SentLabel) -> HumanScore | None:
+        """Return the score that was sent, None for a verdict only."""
         if sent.verdict is not None or sent.score == NO_SCORE:
-            return {"pass": True, "fail": False}.get(sent.verdict or "", NO_SCORE)
+            return None
         try:
             label_value(sent.score, self._criterion(item))
         except ValueError as error:

@@ -62,12 +62,14 @@ from agentv.scoring.judges.labels import (
     judge_opinion,
     judged_criterion,
     label_answers,
+    result_opinion,
 )
 from agentv.scoring.judges.report_card import ReportCard, disagreements, report_card
 from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.judgements.calibrations import save_calibration
 from agentv.storage.records.json_line import pretty
 from agentv.storage.run.find import find_run
+from agentv.storage.run.judgements import read_judged_rows
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import AgentvError, ConfigError, StorageError, UnknownNameError
@@ -86,6 +88,7 @@ class CalibrateOptions(Struct, frozen=True, kw_only=True):
     evaluator: str | None = None
     criterion: str | None = None
     labels: str | None = None
+    is_random_sample: bool = False
     by: str | None = None
     outputs: tuple[str, ...] = ()
     no_save: bool = False
@@ -113,7 +116,7 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
     refuse_unknown_suffixes(options.outputs)
     home = find_home(Path.cwd())
     stored = open_run(find_run(home, reference))
-    labels = list(stored.labels()) if options.labels is None else read_labels(stored, options.labels, annotator=None)
+    labels = _given_labels(stored, options)
     if not labels:
         raise ConfigError(
             f"run {stored.run_id} has no labels; import some with `agentv label {stored.run_id} --in FILE`, "
@@ -130,11 +133,40 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
         card = _make_card(labelled, pairing, found, by_tag=options.by == "tag")
         cards.append(card)
         file = None
-        if not options.no_save:
+        if not _is_sample(labelled, pairing, found):
+            click.echo(f"calibration of {one_line(pairing.evaluator)} not saved: {NOT_A_SAMPLE}", err=True)
+        elif not options.no_save:
             file = _save_calibration(home, labelled=labelled, pairing=pairing, answers=found.answers, card=card.card)
         files.append(file)
     _print_cards(cards, files, options)
     return 0
+
+
+NOT_A_SAMPLE = (
+    "the labelled answers were picked, so that they may differ from the others; use labels of all answers, of answers "
+    "drawn for review, or of a random sample (--random-sample)"
+)
+
+
+def _given_labels(stored: StoredRun, options: CalibrateOptions) -> list[Label]:
+    if options.labels is not None:
+        return read_labels(stored, options.labels, annotator=None, is_random_sample=options.is_random_sample)
+    if options.is_random_sample:
+        raise ConfigError("--random-sample is about the file of --labels; give it when you import labels")
+    return list(stored.labels())
+
+
+def _is_sample(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers) -> bool:
+    """Return True if the labelled answers were drawn at random, or are all that the judge judged."""
+    if found.is_drawn:
+        return True
+    names = {(label.slot, label.answer_seq) for label in labelled.labels if label.criterion == pairing.label_criterion}
+    return all(
+        (row.slot, row.answer_seq) in names
+        for row in read_judged_rows(labelled.stored, {pairing.evaluator})
+        for judgement in row.judgements
+        if result_opinion(judgement.result, pairing.criterion) is not None
+    )
 
 
 def _print_cards(cards: Sequence[JudgeCard], files: Sequence[str | None], options: CalibrateOptions) -> None:
@@ -214,6 +246,10 @@ def _labelled_answers(labelled: _Labelled, pairing: _Pairing) -> LabelledAnswers
 def _make_card(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers, *, by_tag: bool) -> JudgeCard:
     tags = sorted({tag for answer in found.answers for tag in answer.tags}) if by_tag else []
     remarks = []
+    if len({answer.weight for answer in found.answers}) > 1:
+        remarks.append("rates, kappa and alpha weight each answer by 1 / the probability with which it was drawn")
+    if found.picked:
+        remarks.append(f"{count_text(found.picked, 'labelled answer')} not counted: picked, while others were drawn")
     if found.unjudged:
         remarks.append(f"{count_text(found.unjudged, 'labelled answer')} on which the judge gave no verdict")
     return JudgeCard(

@@ -15,6 +15,7 @@ from agentv.reports.judge import AGREEMENT_SCHEMA, agreement_document, agreement
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.scoring.counting.groups import no_tags_message
 from agentv.scoring.judges.agreement import Metric
+from agentv.scoring.judges.draws import as_random_sample
 from agentv.scoring.judges.feedback import parse_feedback
 from agentv.scoring.judges.labels import fit_labels, row_for_labels
 from agentv.scoring.judges.report_card import (
@@ -32,14 +33,20 @@ from agentv.types.problems import Problem
 from agentv.types.records.label import Feedback, Label
 
 
-def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[Label]:
+def read_labels(stored: StoredRun, file: str, *, annotator: str | None, is_random_sample: bool = False) -> list[Label]:
     """Return the labels in a file; `-` is standard input. `annotator` is the default for scores that name none.
+
+    With `is_random_sample`, labels without a draw are those of a random sample of the run's answers.
 
     Prints to standard error a note on each criterion that the cases do not define. Raises EvalFileError that lists
     every line that cannot be read, or else every line that makes no label: it does not match exactly one answer, names
     another run, has no annotator, or its score does not fit the criterion's scale.
     """
-    return match_labels(stored, read_feedback(file), file, annotator=annotator)
+    labels = match_labels(stored, read_feedback(file), file, annotator=annotator)
+    if not is_random_sample:
+        return labels
+    answers = sum(row_for_labels(row).answer_seq is not None for row in stored.results())
+    return as_random_sample(labels, answers)
 
 
 def match_labels(

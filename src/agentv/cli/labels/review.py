@@ -60,9 +60,11 @@ class StratumCount(click.ParamType[tuple[str, int]]):
 @click.option(
     "--golden",
     metavar="FILE",
-    help="Labels with known verdicts, to see drift; 'labels': those of the run.",
+    help="Labels with known verdicts, to see drift (default: of the run).",
 )
-@click.option("--golden-every", type=click.IntRange(min=1), metavar="K", help="A golden answer after K others (10).")
+@click.option(
+    "--golden-every", type=click.IntRange(min=1), metavar="K", help="Insert a golden answer after K others (10)."
+)
 @click.option("--criterion", metavar="NAME", help="Criterion to label (default: the answer as a whole).")
 @click.option("--queue", "name", metavar="NAME", help="Name of the queue (default: the criterion).")
 @click.option("--seed", type=int, metavar="N", help="Seed of the draw.")

@@ -1,10 +1,8 @@
 """Draw or open a review queue, serve it until Ctrl-C, and print how far it is."""
 
 import asyncio
-import os
 import shlex
 from collections.abc import Sequence
-from getpass import getuser
 from pathlib import Path
 
 import click
@@ -12,8 +10,9 @@ from msgspec import Struct
 
 from agentv.cli.labels.label_file import read_labels
 from agentv.cli.results.view import serve
+from agentv.cli.terminal import user_name
 from agentv.engine.running.clock import make_clock
-from agentv.engine.stored.review_queues import ReviewPlan, open_queue
+from agentv.engine.stored.reviews import DEFAULT_GOLDEN_EVERY, ReviewPlan, open_queue
 from agentv.loading.files.places import find_home
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line
@@ -29,6 +28,7 @@ from agentv.view.reviews import Reviews, ReviewSession
 from agentv.view.server import ViewServer
 
 _STORED_LABELS = "labels"
+_NOBODY = "reviewer"
 _MAX_NAME_CHARS = 60
 
 
@@ -80,8 +80,6 @@ def _open_queue(stored: StoredRun, options: ReviewOptions) -> ReviewQueue:
     doubled = next((each for each in options.reviewers if options.reviewers.count(each) > 1), None)
     if doubled is not None:
         raise ConfigError(f"--reviewer {doubled!r} is given twice")
-    if options.golden_every is not None and options.golden is None:
-        raise ConfigError("--golden-every needs --golden FILE, or --golden labels for the labels of the run")
     plan = ReviewPlan(
         name=options.name,
         criterion=options.criterion,
@@ -90,26 +88,21 @@ def _open_queue(stored: StoredRun, options: ReviewOptions) -> ReviewQueue:
         allocation=dict(options.strata) or None,
         reviewers=options.reviewers,
         overlap=options.overlap,
-        golden_every=options.golden_every,
+        golden_every=options.golden_every or (DEFAULT_GOLDEN_EVERY if options.golden else None),
         seed=options.seed,
         blind=False if options.no_blind else None,
     )
     golden = _golden_labels(stored, options.golden)
-    return open_queue(stored, plan, clock=make_clock(), reviewer=_user(), golden=golden)
+    return open_queue(stored, plan, now=make_clock()(), reviewer=user_name() or _NOBODY, golden=golden)
 
 
-def _golden_labels(stored: StoredRun, source: str | None) -> Sequence[Label]:
-    if source is None:
-        return ()
-    return stored.labels() if source == _STORED_LABELS else read_labels(stored, source, annotator=_user())
-
-
-def _user() -> str:
-    """Return the name of the person at this machine."""
-    try:
-        return os.environ.get("USER") or getuser()
-    except (KeyError, OSError):
-        return "me"
+def _golden_labels(stored: StoredRun, source: str | None) -> Sequence[Label] | None:
+    """Return the labels in a file; None for those of the run, which decides itself which are known."""
+    return (
+        None
+        if source is None or source == _STORED_LABELS
+        else read_labels(stored, source, annotator=user_name() or _NOBODY)
+    )
 
 
 def _head(session: ReviewSession, reviewers: Sequence[str]) -> str:

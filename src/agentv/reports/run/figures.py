@@ -126,8 +126,9 @@ def _corrected_notes(rate: CorrectedRate) -> Iterator[str]:
         yield f"not corrected for errors of {name}: {rate.reason}"
     if rate.bounds is not None:
         low, high = map(percent_text, rate.bounds)
-        verb = "answer was" if rate.skipped == 1 else "answers were"
-        yield f"{name}: {rate.skipped:,} {verb} skipped; {low} if people failed all of these, {high} if they passed all"
+        answers = count_text(rate.skipped, "labelled answer")
+        verb = "has" if rate.skipped == 1 else "have"
+        yield f"{name}: {answers} {verb} no verdict; {low} if people failed all of these, {high} if they passed all"
     for warning in rate.warnings:
         yield f"{name}: {warning}"
 

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.counting.sampling import Sample
 from agentv.types.errors import ConfigError, nearest
@@ -16,6 +17,9 @@ ALL = "all"
 """The stratum of answers that are not grouped."""
 UNTAGGED = "untagged"
 """The stratum of answers to cases without tags."""
+
+AnswerName = tuple[ResultKey, int]
+"""The slot of a labelled answer, and the `seq` of the answer."""
 
 
 class DrawRow(Struct, frozen=True):
@@ -196,8 +200,24 @@ def rows_to_draw(rows: Iterable[DrawRow], earlier: Iterable[ReviewQueue], *, str
     return [row for row in rows if row.name not in taken]
 
 
-AnswerName = tuple[ResultKey, int]
-"""The slot of a labelled answer, and the `seq` of the answer."""
+SAMPLE = "import"
+"""The name of the queue of labels that people gave to a random sample of their own."""
+
+
+def as_random_sample(labels: Sequence[Label], answers: int) -> list[Label]:
+    """Return the labels as those of a random sample of the run's `answers`; labels with a draw stay as they are."""
+    names: defaultdict[str, set[AnswerName]] = defaultdict(set)
+    for label in labels:
+        if label.draw is None and not label.golden:
+            names[label.criterion].add((label.slot, label.answer_seq))
+    draws = {
+        criterion: Draw(SAMPLE, 0, ALL, min(len(each) / answers, 1.0), len(each), answers)
+        for criterion, each in names.items()
+    }
+    return [
+        replace(label, draw=draws[label.criterion]) if label.draw is None and not label.golden else label
+        for label in labels
+    ]
 
 
 def label_weights(labels: Iterable[Label]) -> dict[AnswerName, float]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from agentv.scoring.counting.row_kinds import evaluator_state
+from agentv.scoring.judges.draws import label_weights
 from agentv.scoring.results.criteria import normalize
 from agentv.types.errors import nearest
 from agentv.types.evaluation import EvaluatorResult, verdict_of
@@ -69,6 +70,8 @@ class LabelledAnswer(Struct, frozen=True):
     tags: tuple[str, ...]
     judge: Opinion
     people: tuple[Opinion, ...]
+    weight: float = 1.0
+    """1 / the probability with which the answer was drawn, up to a common factor."""
 
     @property
     def people_value(self) -> float:
@@ -90,6 +93,10 @@ class LabelledAnswers(Struct):
     """The number of labelled answers without an opinion of the judge."""
     unconverted: list[str] = field(default_factory=list)
     """A message for each human score that cannot be converted to 0..1."""
+    picked: int = 0
+    """The number of labelled answers that were picked, and are left out because others were drawn."""
+    is_drawn: bool = False
+    """True if the answers were drawn at random."""
 
 
 def judge_opinion(row: CaseResult, evaluator: str, criterion: str) -> Opinion | None:
@@ -133,17 +140,23 @@ def label_answers(
 ) -> LabelledAnswers:
     """Return the answers on which both an evaluator and people have an opinion of a criterion.
 
-    `label_criterion` is the criterion's name in the labels. Labels of an earlier answer of a row are ignored.
-    `criteria` are those of each case, by suite and id.
+    `label_criterion` is the criterion's name in the labels. Labels of an earlier answer of a row are ignored, and if
+    some answers were drawn, those that were picked. `criteria` are those of each case, by suite and id.
     """
+    counted = [label for label in labels if label.criterion == label_criterion and not label.golden]
+    weights = label_weights(counted)
     by_answer: dict[tuple[ResultKey, int], list[Label]] = {}
-    for label in settled_labels(labels):
-        if label.criterion == label_criterion and not label.is_skip and not label.golden:
+    for label in settled_labels(counted):
+        if not label.is_skip:
             by_answer.setdefault((label.slot, label.answer_seq), []).append(label)
-    found = LabelledAnswers()
+    found = LabelledAnswers(is_drawn=bool(weights))
     for row in rows:
-        people_labels = by_answer.get((row.slot, -1 if row.answer_seq is None else row.answer_seq))
+        name = (row.slot, -1 if row.answer_seq is None else row.answer_seq)
+        people_labels = by_answer.get(name)
         if people_labels is None:
+            continue
+        if weights and name not in weights:
+            found.picked += 1
             continue
         known = criteria.get((row.slot.suite, row.slot.eval_id), ())
         people = tuple(_people_opinions(people_labels, known, found))
@@ -151,7 +164,7 @@ def label_answers(
         if judge is None:
             found.unjudged += 1
         elif people:
-            found.answers.append(LabelledAnswer(row.slot, row.tags, judge, people))
+            found.answers.append(LabelledAnswer(row.slot, row.tags, judge, people, weights.get(name, 1.0)))
     return found
 
 

@@ -17,24 +17,19 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def save_queue(folder: Path, queue: ReviewQueue) -> Path:
-    """Write a queue into a run's folder; return its file.
+    """Write a new queue into a run's folder; return its file.
 
-    Writing the same plan again changes nothing. Raises ConfigError for a bad name and for a queue of this name that was
-    drawn otherwise, StorageError if it cannot be written.
+    Raises ConfigError for a bad name and if there is a queue of this name, StorageError if it cannot be written.
     """
     path = _path(folder, queue.name)
-    if path.exists():
-        if _plan(load_queue(folder, queue.name)) != _plan(queue):
-            raise ConfigError(
-                f"queue {queue.name!r} of run {folder.name} exists and was drawn otherwise; a queue is never changed, "
-                "because its labels carry the probabilities with which it was drawn. Draw more under another name"
-            )
-        return path
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         _write_new(path, pretty(to_record(queue)))
-    except FileExistsError:
-        return save_queue(folder, queue)
+    except FileExistsError as error:
+        raise ConfigError(
+            f"run {folder.name} has a queue {queue.name!r} already; a queue is never changed, because its labels have "
+            "the probabilities with which it was drawn. Draw more under another name"
+        ) from error
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
     return path
@@ -77,12 +72,6 @@ def _path(folder: Path, name: str) -> Path:
             "begin with a letter or a digit"
         )
     return folder / REVIEWS_FOLDER / f"{name}.json"
-
-
-def _plan(queue: ReviewQueue) -> dict[str, object]:
-    record = to_record(queue)
-    del record["created_at"]
-    return record
 
 
 def _write_new(path: Path, data: bytes) -> None:

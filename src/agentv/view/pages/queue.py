@@ -8,8 +8,8 @@ from agentv.reports.run.figures import corrected_notes, corrected_rows, correcte
 from agentv.reports.run.report_json import corrected_to_json
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.markup import Html, element
-from agentv.scoring.judges.queue_labels import QueueLabels
 from agentv.scoring.judges.report_card import AnnotatorAgreement, annotator_agreement, criterion_labels
+from agentv.scoring.judges.reviewing import QueueLabels
 from agentv.types.json_value import JsonObject
 from agentv.types.summaries import CorrectedRate
 from agentv.view.access import READER

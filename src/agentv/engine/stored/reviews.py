@@ -1,19 +1,21 @@
 """Review queues of a stored run: drawn once with their probabilities, and opened again by name."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from agentv.engine.stored.label_rates import criteria_by_case, load_people_verdicts, row_opinions
-from agentv.scoring.judges.draws import DrawRow, GoldenRow, draw_queue, rows_to_draw
+from agentv.engine.stored.label_rates import HUMAN, criteria_by_case, load_people_verdicts, row_opinions
+from agentv.scoring.judges.draws import AnswerName, DrawRow, GoldenRow, draw_queue, rows_to_draw
 from agentv.scoring.judges.labels import judged_criterion
 from agentv.storage.run.judgements import JudgedRow, read_judged_rows
 from agentv.storage.run.reviews import load_queue, load_queues, queue_names, save_queue
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError, nearest
-from agentv.types.protocols import Clock
 from agentv.types.records.label import OVERALL, Label
 from agentv.types.records.review import ReviewQueue, Stratify
 
@@ -21,8 +23,10 @@ DEFAULT_SAMPLE = 100
 """The number of answers of a queue, unless another one is asked for."""
 UNJUDGED = "not judged"
 """The stratum of answers without a verdict of a judge."""
-_DEFAULT_SEED = 1
-_DEFAULT_GOLDEN_EVERY = 10
+DEFAULT_GOLDEN_EVERY = 10
+"""A golden item follows this number of others, unless another one is asked for."""
+_MIN_AGREEING = 2
+_MAX_NAME_CHARS = 60
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -31,6 +35,7 @@ class ReviewPlan(Struct, frozen=True, kw_only=True):
 
     name: str | None = None
     criterion: str | None = None
+    """By default that of the run's only evaluator, else `OVERALL`."""
     n: int | None = None
     stratify: Stratify | None = None
     allocation: Mapping[str, int] | None = None
@@ -41,45 +46,61 @@ class ReviewPlan(Struct, frozen=True, kw_only=True):
     seed: int | None = None
     blind: bool | None = None
 
-    @property
-    def queue_name(self) -> str:
-        """The name of the queue, by default that of its criterion."""
-        return self.name or _NOT_IN_NAMES.sub("-", self.criterion or OVERALL).strip("-.") or OVERALL
-
 
 def open_queue(
-    stored: StoredRun, plan: ReviewPlan, *, clock: Clock, reviewer: str, golden: Sequence[Label] = ()
+    stored: StoredRun,
+    plan: ReviewPlan,
+    *,
+    now: datetime,
+    reviewer: str = "reviewer",
+    golden: Sequence[Label] | None = None,
 ) -> ReviewQueue:
-    """Return the stored queue of a plan, or draw and store it.
+    """Return the stored queue of a plan, or draw one from the answers that no earlier queue of its criterion has.
 
-    `reviewer` labels a new queue for which the plan names nobody; `golden` are labels of answers whose verdicts are
-    known. Raises ConfigError if the plan differs from the stored queue, or cannot be drawn.
+    `reviewer` labels a new queue for which the plan names nobody. `golden` are labels of answers whose verdicts are
+    known; None: of answers about which annotators of the run agree, if the plan has golden items. Raises ConfigError
+    if the plan differs from the stored queue of its name, or does not fit the run.
     """
-    if plan.queue_name in queue_names(stored.folder):
-        queue = load_queue(stored.folder, plan.queue_name)
-        _check_same_plan(plan, queue)
-        return queue
-    queue = _draw(stored, plan, reviewers=plan.reviewers or (reviewer,), golden=golden, clock=clock)
+    if plan.name is not None and plan.name in queue_names(stored.folder):
+        return _reopened(stored, plan, plan.name)
+    rows = list(read_judged_rows(stored))
+    criterion = plan.criterion or default_criterion(rows)
+    name = plan.name or _NOT_IN_NAMES.sub("-", criterion).strip("-.")[:_MAX_NAME_CHARS] or OVERALL
+    if name in queue_names(stored.folder):
+        return _reopened(stored, plan, name)
+    _check_criterion(stored, rows, criterion)
+    if golden is None and plan.golden_every is not None:
+        golden = _agreed([label for label in stored.labels() if label.criterion == criterion and not label.golden])
+    named = replace(plan, name=name, criterion=criterion, reviewers=plan.reviewers or (reviewer,))
+    queue = _draw(stored, named, [row for row in rows if row.answer_seq is not None], golden, now)
     save_queue(stored.folder, queue)
     return queue
 
 
+def default_criterion(rows: Sequence[JudgedRow]) -> str:
+    """Return the name of the only evaluator of a run, else `OVERALL`, the verdict on the answer as a whole."""
+    names = {each.result.name for row in rows for each in row.judgements if each.result.type != HUMAN}
+    return names.pop() if len(names) == 1 else OVERALL
+
+
+def _reopened(stored: StoredRun, plan: ReviewPlan, name: str) -> ReviewQueue:
+    queue = load_queue(stored.folder, name)
+    _check_same_plan(plan, queue)
+    return queue
+
+
 def _draw(
-    stored: StoredRun, plan: ReviewPlan, *, reviewers: tuple[str, ...], golden: Sequence[Label], clock: Clock
+    stored: StoredRun, plan: ReviewPlan, rows: Sequence[JudgedRow], golden: Sequence[Label] | None, now: datetime
 ) -> ReviewQueue:
-    criterion = plan.criterion or OVERALL
-    rows = list(read_judged_rows(stored))
-    _check_criterion(stored, rows, criterion)
-    answers = [_draw_row(row, criterion) for row in rows if row.answer_seq is not None]
+    criterion, seed, overlap = plan.criterion or OVERALL, plan.seed or 0, plan.overlap or 0.0
+    answers = [_draw_row(row, criterion) for row in rows]
     if not answers:
         raise ConfigError(f"run {stored.run_id} has no answer to review")
     earlier = [each for each in load_queues(stored.folder) if each.criterion == criterion]
     stratify = plan.stratify or (earlier[-1].stratify if earlier else "verdict")
     left = rows_to_draw(answers, earlier, stratify=stratify)
-    n = DEFAULT_SAMPLE if plan.n is None else plan.n
-    seed, overlap = _DEFAULT_SEED if plan.seed is None else plan.seed, plan.overlap or 0.0
-    every = (plan.golden_every or _DEFAULT_GOLDEN_EVERY) if golden else None
-    n = min(n, len(left)) if plan.n is None else n
+    n = min(DEFAULT_SAMPLE, len(left)) if plan.n is None else plan.n
+    every = None if golden is None else plan.golden_every or DEFAULT_GOLDEN_EVERY
 
     def drawn(known: Sequence[GoldenRow]) -> ReviewQueue:
         found = draw_queue(
@@ -88,22 +109,22 @@ def _draw(
             seed=seed,
             stratify=stratify,
             allocation=plan.allocation,
-            reviewers=reviewers,
+            reviewers=plan.reviewers,
             overlap=overlap,
             golden=known,
             golden_every=every,
         )
         return ReviewQueue(
-            name=plan.queue_name,
+            name=plan.name or OVERALL,
             run_id=stored.run_id,
-            created_at=clock(),
+            created_at=now,
             criterion=criterion,
             seed=seed,
             n=n,
             stratify=stratify,
             allocation=plan.allocation or {},
             overlap=overlap,
-            reviewers=reviewers,
+            reviewers=plan.reviewers,
             golden_every=every,
             blind=plan.blind is not False,
             after=tuple(each.name for each in earlier),
@@ -112,8 +133,17 @@ def _draw(
         )
 
     queue = drawn(())
-    known = _golden_rows(stored, golden, answers, queue) if golden else []
-    return drawn(known) if known else queue
+    return queue if golden is None else drawn(_golden_rows(stored, golden, answers, queue))
+
+
+def _agreed(labels: Sequence[Label]) -> list[Label]:
+    """Return the labels of answers about which two annotators or more agree."""
+    said: defaultdict[AnswerName, list[str]] = defaultdict(list)
+    for label in labels:
+        if not label.is_skip:
+            said[label.slot, label.answer_seq].append(label.verdict or str(label.score))
+    agreed = {name for name, each in said.items() if len(each) >= _MIN_AGREEING and len(set(each)) == 1}
+    return [label for label in labels if (label.slot, label.answer_seq) in agreed]
 
 
 def _golden_rows(
@@ -130,7 +160,9 @@ def _golden_rows(
     ]
     if not found:
         raise ConfigError(
-            f"no golden answer is left: none has a label of {queue.criterion!r} with a clear verdict, or all are drawn"
+            f"there is no golden answer: none that was left has labels of {queue.criterion!r} with a clear verdict; give "
+            "labels with --golden FILE, or review some answers with an overlap first: those on which reviewers agree "
+            "are golden later"
         )
     return found
 

@@ -1,18 +1,59 @@
-"""The state of a review queue, which follows from its items and the labels that are stored."""
+"""The work on a review queue: who labels what next, what they disagree on, drift on golden items, and labels."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from msgspec import Struct
 
+from agentv.scoring.judges.feedback import score_of_verdict
 from agentv.scoring.judges.labels import label_passed
 from agentv.types.records.answer import ResultKey
-from agentv.types.records.label import Label
+from agentv.types.records.label import HumanScore, HumanVerdict, Label, ShownPart
 from agentv.types.records.review import QueueItem, ReviewQueue
 from agentv.types.scales import EvaluationCriteria
 
 Criteria = Mapping[tuple[str, str], Sequence[EvaluationCriteria]]
 """The criteria of each case, by suite and id."""
+
+
+class Reviewed(Struct, frozen=True, kw_only=True):
+    """What a reviewer says about an item; without verdict and score, the item is skipped."""
+
+    label_id: str
+    """What is sent again with the same id is stored once."""
+    verdict: HumanVerdict | None = None
+    score: HumanScore | None = None
+    """On the criterion's scale; None for a verdict only."""
+    note: str | None = None
+    category: str | None = None
+    seconds: float | None = None
+    shown: tuple[ShownPart, ...] = ()
+    """What was shown beside the answer."""
+    is_resolution: bool = False
+
+
+def make_label(queue: ReviewQueue, item: QueueItem, reviewed: Reviewed, *, annotator: str, time: datetime) -> Label:
+    """Return the label of an item, with the probability with which it was drawn."""
+    return Label(
+        slot=item.slot,
+        answer_key=item.answer_key,
+        answer_ref=item.answer_ref,
+        criterion=queue.criterion,
+        score=score_of_verdict(reviewed.verdict) if reviewed.score is None else reviewed.score,
+        annotator=annotator,
+        time=time,
+        label_id=reviewed.label_id,
+        verdict=reviewed.verdict,
+        note=reviewed.note,
+        category=reviewed.category,
+        seconds=reviewed.seconds,
+        blind=not set(reviewed.shown) - {"expected"},
+        shown=reviewed.shown,
+        draw=queue.draw_of(item),
+        golden=item.golden is not None,
+        resolution=reviewed.is_resolution,
+    )
 
 
 class ReviewerProgress(Struct, frozen=True):
