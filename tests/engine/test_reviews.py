@@ -9,18 +9,10 @@ from msgspec.structs import replace
 from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.engine.stored.corrected_rates import load_corrected_rates
-from agentv.engine.stored.reviews import ReviewPlan, draw_review, load_items, queue_labels
+from agentv.engine.stored.reviews import ReviewPlan, open_queue
 from agentv.reports.run.figures import corrected_notes, corrected_sentences
 from agentv.reports.text.amounts import percent_text
-from agentv.scoring.judges.reviewing import (
-    Reviewed,
-    conflicts,
-    golden_agreement,
-    items_of,
-    make_label,
-    next_item,
-    progress,
-)
+from agentv.scoring.judges.reviewing import QueueLabels, Reviewed, make_label, queue_labels
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
@@ -82,28 +74,37 @@ class Reviewer:
     run: StoredRun
     name: str = "reviewer"
 
-    def review(self, queue: ReviewQueue, *, unsure: int = 0, limit: int | None = None) -> int:
-        """Label all items; of the first `unsure` drawn ones the reviewer cannot tell. Return how many were labelled."""
-        done = 0
-        while (item := next_item(queue, queue_labels(self.run, queue), self.name)) is not None and done != limit:
+    def review(self, queue: ReviewQueue, *, unsure: int = 0) -> int:
+        """Label all items; of the first `unsure` ones the reviewer cannot tell. Return how many were labelled."""
+        waiting = labels_of(self.run, queue).waiting(self.name)
+        for done, number in enumerate(waiting):
+            item = queue.items[number]
             verdict: HumanVerdict = "pass" if is_good(int(item.slot.eval_id[2:])) else "fail"
             reviewed = Reviewed(
                 label_id=f"{queue.name}-{self.name}-{done}", verdict="unsure" if done < unsure else verdict
             )
             label = make_label(queue, item, reviewed, annotator=self.name, time=NOON + timedelta(seconds=done))
             append_labels(self.run.folder, [label], run_id=self.run.run_id)
-            done += 1
-        return done
+        return len(waiting)
+
+
+def draw(run: StoredRun, plan: ReviewPlan) -> ReviewQueue:
+    return open_queue(run, plan, now=NOON)
+
+
+def labels_of(run: StoredRun, queue: ReviewQueue) -> QueueLabels:
+    return queue_labels(queue, run.all_labels(), {})
 
 
 def test_a_reviewed_run_says_what_people_would_find(run: StoredRun) -> None:
-    queue = draw_review(run, ReviewPlan(name="one", n=60, stratify="verdict", allocation={"fail": 30}), now=NOON)
+    queue = draw(run, ReviewPlan(name="one", n=60, stratify="verdict", allocation={"fail": 30}))
     assert (queue.criterion, [(each.name, each.n, each.size) for each in queue.strata]) == (
         "helpful",
         [("fail", 30, 95), ("pass", 30, 105)],
     )
     assert Reviewer(run).review(queue) == 60
-    assert progress(queue, queue_labels(run, queue), "reviewer").done == 60
+    (progress,) = labels_of(run, queue).progress()
+    assert (progress.labelled, progress.skipped, progress.left) == (60, 0, 0)
     (rate,) = load_corrected_rates(run)
     assert (rate.raw, rate.labels, rate.source, rate.warnings) == (0.525, 60, "labels", ())
     assert rate.rate == pytest.approx(0.75, abs=0.1)
@@ -114,9 +115,9 @@ def test_a_reviewed_run_says_what_people_would_find(run: StoredRun) -> None:
 
 
 def test_a_second_draw_and_skips_keep_the_rate_right(run: StoredRun) -> None:
-    first = draw_review(run, ReviewPlan(name="one", n=40, stratify="verdict", allocation={"fail": 30}), now=NOON)
+    first = draw(run, ReviewPlan(name="one", n=40, stratify="verdict", allocation={"fail": 30}))
     Reviewer(run).review(first, unsure=4)
-    second = draw_review(run, ReviewPlan(name="two", n=60, seed=5, stratify="verdict"), now=NOON)
+    second = draw(run, ReviewPlan(name="two", n=60, seed=5, stratify="verdict"))
     assert second.after == ("one",)
     assert not {item.slot for item in first.items} & {item.slot for item in second.items}
     Reviewer(run).review(second)
@@ -134,7 +135,7 @@ def test_sessions_make_the_interval_wider(tmp_path: Path) -> None:
     widths = []
     for name, sessions in (("a", False), ("b", True)):
         run = stored_run(tmp_path / name, sessions=sessions)
-        Reviewer(run).review(draw_review(run, ReviewPlan(name="one", n=CASES), now=NOON))
+        Reviewer(run).review(draw(run, ReviewPlan(name="one", n=CASES, stratify="none")))
         (rate,) = load_corrected_rates(run)
         assert rate.rate == 0.75
         assert rate.interval is not None
@@ -143,7 +144,7 @@ def test_sessions_make_the_interval_wider(tmp_path: Path) -> None:
 
 
 def test_picked_labels_correct_with_a_warning_and_drawn_ones_replace_them(run: StoredRun) -> None:
-    queue = draw_review(run, ReviewPlan(name="one", n=40), now=NOON)
+    queue = draw(run, ReviewPlan(name="one", n=40))
     picked = [
         replace(
             make_label(queue, item, Reviewed(label_id=f"p-{index}", verdict="fail"), annotator="x", time=NOON),
@@ -168,10 +169,15 @@ def test_picked_labels_correct_with_a_warning_and_drawn_ones_replace_them(run: S
 
 def test_a_stored_queue_is_returned_again_and_never_changed(run: StoredRun) -> None:
     plan = ReviewPlan(name="one", n=20, reviewers=("anna", "ben"), overlap=0.5)
-    queue = draw_review(run, plan, now=NOON)
-    assert draw_review(run, plan, now=NOON + timedelta(days=1)) == queue == load_queue(run.folder, "one")
-    with pytest.raises(ConfigError, match="queue 'one' was drawn with n 20, not 21; seed 0, not 3"):
-        draw_review(run, replace(plan, n=21, seed=3), now=NOON)
+    queue = draw(run, plan)
+    assert open_queue(run, plan, now=NOON + timedelta(days=1)) == queue == load_queue(run.folder, "one")
+    assert draw(run, ReviewPlan(name="one", reviewers=("ben",))) == queue
+    with pytest.raises(
+        ConfigError, match=r"was drawn with --sample 20, not 21; with --seed 0, not 3\. A queue is never"
+    ):
+        draw(run, replace(plan, n=21, seed=3))
+    with pytest.raises(ConfigError, match="was drawn for anna, ben, not for carl"):
+        draw(run, ReviewPlan(name="one", reviewers=("carl",)))
     with pytest.raises(ConfigError, match="has a queue 'one' already"):
         save_queue(run.folder, queue)
     with pytest.raises(ConfigError, match="no review queue 'onr'; did you mean 'one'"):
@@ -182,30 +188,61 @@ def test_a_stored_queue_is_returned_again_and_never_changed(run: StoredRun) -> N
     assert (run.folder / "reviews" / "one.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_each_reviewer_gets_their_own_items_and_leased_ones_are_left_out(run: StoredRun) -> None:
-    queue = draw_review(run, ReviewPlan(name="one", n=20, reviewers=("anna", "ben"), overlap=0.5), now=NOON)
-    assert (len(items_of(queue, "anna")), len(items_of(queue, "ben"))) == (15, 15)
-    first, second = items_of(queue, "anna")[:2]
-    assert next_item(queue, [], "anna") == first
-    assert next_item(queue, [], "anna", leased={(first.slot, first.answer_ref.seq)}) == second
+def test_without_options_the_only_evaluator_is_reviewed_by_its_verdicts(run: StoredRun) -> None:
+    queue = open_queue(run, ReviewPlan(), now=NOON, reviewer="me")
+    assert (queue.name, queue.criterion, queue.stratify, queue.reviewers) == ("helpful", "helpful", "verdict", ("me",))
+    assert (len(queue.items), queue.blind, queue.overlap) == (100, True, 0.0)
+
+
+def test_a_criterion_that_the_run_does_not_have_is_refused(run: StoredRun) -> None:
+    with pytest.raises(ConfigError, match="no criterion 'helpfull'; did you mean 'helpful'"):
+        draw(run, ReviewPlan(criterion="helpfull"))
+
+
+def test_each_reviewer_gets_their_own_items(run: StoredRun) -> None:
+    queue = draw(run, ReviewPlan(name="one", n=20, reviewers=("anna", "ben"), overlap=0.5))
+    labels = labels_of(run, queue)
+    assert (len(labels.items_of("anna")), len(labels.items_of("ben"))) == (15, 15)
     assert Reviewer(run, "anna").review(queue) == 15
-    assert next_item(queue, queue_labels(run, queue), "anna") is None
-    assert progress(queue, queue_labels(run, queue), "ben").done == 0
-    details = load_items(run, queue)
-    assert len(details) == 20
-    assert details[first.slot, first.answer_ref.seq].answer is not None
+    labels = labels_of(run, queue)
+    assert labels.waiting("anna") == []
+    assert labels.labelled_before("anna", None) == labels.items_of("anna")[-1]
+    assert labels.labelled_before("anna", labels.items_of("anna")[3]) == labels.items_of("anna")[2]
+    assert labels.labelled_before("anna", labels.items_of("anna")[0]) is None
+    assert [each.labelled for each in labels.progress()] == [15, 0]
+
+
+def test_reviewers_disagree_until_a_resolution_counts_in_their_place(run: StoredRun) -> None:
+    queue = draw(run, ReviewPlan(name="one", n=CASES, reviewers=("anna", "ben"), overlap=1.0))
+
+    def send(annotator: str, verdict: HumanVerdict, *, is_resolution: bool = False) -> None:
+        label_id = f"{annotator}-{is_resolution}"
+        reviewed = Reviewed(label_id=label_id, verdict=verdict, is_resolution=is_resolution)
+        label = make_label(queue, queue.items[7], reviewed, annotator=annotator, time=NOON)
+        append_labels(run.folder, [label], run_id=run.run_id)
+
+    send("anna", "pass")
+    send("ben", "fail")
+    assert labels_of(run, queue).conflicts() == [7]
+    assert load_corrected_rates(run) == ()
+    send("ben", "pass", is_resolution=True)
+    labels = labels_of(run, queue)
+    assert labels.conflicts() == []
+    assert labels.current[7]["ben"].verdict == "fail"
+    (rate,) = load_corrected_rates(run)
+    assert (rate.labels, rate.skipped) == (1, 0)
 
 
 def test_golden_items_show_drift_and_change_no_rate(run: StoredRun) -> None:
     plan = ReviewPlan(name="one", n=30, reviewers=("anna", "ben"), overlap=1.0)
     with pytest.raises(ConfigError, match="there is no golden answer"):
-        draw_review(run, replace(plan, golden_every=5), now=NOON)
-    queue = draw_review(run, plan, now=NOON)
+        draw(run, replace(plan, golden_every=5))
+    queue = draw(run, plan)
     for name in plan.reviewers:
         Reviewer(run, name).review(queue)
-    assert conflicts(queue_labels(run, queue)) == []
+    assert labels_of(run, queue).conflicts() == []
     before = load_corrected_rates(run)
-    second = draw_review(run, ReviewPlan(name="two", n=20, reviewers=("carl",), golden_every=5), now=NOON)
+    second = draw(run, ReviewPlan(name="two", n=20, reviewers=("carl",), golden_every=5))
     golden = [item for item in second.items if item.golden]
     assert len(golden) == 4
     labels = [
@@ -213,6 +250,7 @@ def test_golden_items_show_drift_and_change_no_rate(run: StoredRun) -> None:
         for index, item in enumerate(golden)
     ]
     append_labels(run.folder, labels, run_id=run.run_id)
-    (agreement,) = golden_agreement(second, queue_labels(run, second))
-    assert (agreement.annotator, list(agreement.right)) == ("carl", [item.golden == "pass" for item in golden])
+    (found,) = labels_of(run, second).golden()
+    agreed = sum(item.golden == "pass" for item in golden)
+    assert (found.reviewer, found.first[0] + found.second[0], found.first[1], found.second[1]) == ("carl", agreed, 2, 2)
     assert load_corrected_rates(run) == before

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from msgspec import Struct, field
 from tests.support.served import serving_in_thread
@@ -74,3 +75,10 @@ def serving_view(home: Path, *, reviewers: Sequence[str] = (), **options: Any) -
     library = Library(home)
     with serving_in_thread(ViewServer(library, access, **options)) as server:
         yield Viewer(server, access, library)
+
+
+def post(client: Client, path: str, *fields: tuple[str, str]) -> Reply:
+    """Send a form from one of the viewer's own pages."""
+    host = f"127.0.0.1:{client.port}"
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"http://{host}"}
+    return client.send("POST", path, body=urlencode(fields), **headers)

@@ -55,6 +55,7 @@ COMMANDS: Mapping[str, Entry] = {
     "report": Entry("agentv.cli.results.report", "Write a run as HTML, Markdown, JUnit, CSV, JSON or SARIF."),
     "baseline": Entry("agentv.cli.results.baseline", "Save a run's scores in a file to compare later runs with."),
     "label": Entry("agentv.cli.labels.label", "Import human labels, or measure their agreement."),
+    "review": Entry("agentv.cli.labels.review", "Label a run's answers in the browser."),
     "judge": Entry("agentv.cli.labels.judge", "Measure a judge's accuracy and consistency."),
     "runs": Entry("agentv.cli.upkeep.runs", "List, tag, export, prune or delete stored runs."),
     "cache": Entry("agentv.cli.upkeep.cache", "List or clear cached answers and embeddings."),

@@ -6,28 +6,35 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import blake2b
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, TypeVar
 
 from aiohttp import web
 
 from agentv.reports.text.printable import one_line
+from agentv.storage.run.labels import LabelConflictError
 from agentv.types.errors import AgentvError
 from agentv.types.messages_json import compact_json
 from agentv.view.access import READER, SECURITY_HEADERS, Access, is_same_origin
 from agentv.view.address import BadAddressError, Query
 from agentv.view.assets import asset_at
 from agentv.view.library import Library, UnknownRunError
+from agentv.view.pages.categories import categories_page, change_categories
 from agentv.view.pages.compare import compare_page, compare_two_page
 from agentv.view.pages.grid import grid_page
 from agentv.view.pages.judge import judge_page
-from agentv.view.pages.page import Page, Request, error_page, page_html
+from agentv.view.pages.page import Page, Request, Saved, error_page, page_html
+from agentv.view.pages.queue import queue_page
+from agentv.view.pages.review import check_blind, conflicts_page, next_page, save_label, save_resolution
 from agentv.view.pages.row import case_page, row_page, text_page
 from agentv.view.pages.rows import rows_page
 from agentv.view.pages.run import run_page
 from agentv.view.pages.runs import runs_page
 from agentv.view.pages.trend import trend_page
+from agentv.view.reviews import BadLabelError, ReviewRefusedError, Reviews, UnknownItemError
 
 MakePage: TypeAlias = Callable[[Request], Page]
+Change: TypeAlias = Callable[[Request], Saved]
+Made = TypeVar("Made")
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _PAGES: Mapping[str, MakePage] = {
@@ -42,6 +49,15 @@ _PAGES: Mapping[str, MakePage] = {
     "/compare/{runs}": compare_page,
     "/trend/{suite}": trend_page,
     "/judge/{judge}": judge_page,
+    "/q/{queue}": queue_page,
+    "/q/{queue}/next": next_page,
+    "/q/{queue}/conflicts": conflicts_page,
+    "/categories/{run}": categories_page,
+}
+_CHANGES: Mapping[str, Change] = {
+    "/q/{queue}/next": save_label,
+    "/q/{queue}/conflicts": save_resolution,
+    "/categories/{run}": change_categories,
 }
 _THREADS = 4
 _MAX_REQUEST_BYTES = 1024 * 1024
@@ -49,6 +65,10 @@ _JSON = ".json"
 _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     UnknownRunError: (404, "Not found"),
     BadAddressError: (400, "This address cannot be understood"),
+    ReviewRefusedError: (403, "Refused"),
+    UnknownItemError: (404, "Not found"),
+    BadLabelError: (400, "This label cannot be saved"),
+    LabelConflictError: (409, "This answer is labelled already"),
     OSError: (500, "A file of the run cannot be read"),  # among them StorageError
 }
 
@@ -59,9 +79,18 @@ class ViewServer:
     `port` 0 selects a free port; OSError is raised if a port or the host cannot be used.
     """
 
-    def __init__(self, library: Library, access: Access, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self,
+        library: Library,
+        access: Access,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        reviews: Reviews | None = None,
+    ) -> None:
         self.port = port
         self._library = library
+        self._reviews = reviews or Reviews()
         self._access = access
         self._host = host
         self._runner: web.AppRunner | None = None
@@ -83,6 +112,9 @@ class ViewServer:
             if path != "/":
                 app.router.add_get(path + _JSON, partial(self._data, make))
             app.router.add_get(path, partial(self._page, make))
+        for path, change in _CHANGES.items():
+            app.router.add_post(path + _JSON, partial(self._changed, change))
+            app.router.add_post(path, partial(self._changed, change))
         app.router.add_get("/.json", partial(self._data, runs_page))
         app.router.add_route("*", "/{rest:.*}", self._unknown)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -101,6 +133,7 @@ class ViewServer:
     ) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
+        self._reviews.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self._library.close)
 
@@ -169,14 +202,38 @@ class ViewServer:
         return _response(request, compact_json(page.data).encode(), "application/json", status=page.status)
 
     async def _made(self, make: MakePage, request: web.Request) -> Page:
-        asked = Request(
+        return await self._in_thread(_page_or_error, make, self._asked(request))
+
+    async def _changed(self, change: Change, request: web.Request) -> web.StreamResponse:
+        """Do what a form asks for; answer with the page to go on with, for programs as JSON."""
+        try:
+            sent = await request.post()
+        except ValueError as error:
+            raise web.HTTPBadRequest(text=f"the form cannot be read: {one_line(str(error))}") from error
+        form = Query.of((key, value) for key, value in sent.items() if isinstance(value, str))
+        done = await self._in_thread(_saved_or_error, change, self._asked(request, form))
+        is_json = request.path.endswith(_JSON)
+        if isinstance(done, Saved) and not is_json:
+            return web.Response(status=303, headers={"Location": done.address})
+        if is_json:
+            text, status = compact_json(done.data), 200 if isinstance(done, Saved) else done.status
+            return web.Response(text=text, status=status, content_type="application/json")
+        text = page_html(done, address=request.path_qs) if isinstance(done, Page) else ""
+        return web.Response(text=text, status=done.status if isinstance(done, Page) else 200, content_type="text/html")
+
+    def _asked(self, request: web.Request, form: Query = Query()) -> Request:  # noqa: B008 - immutable
+        return Request(
             library=self._library,
             path=request.path,
             names=dict(request.match_info),
             query=Query.of(request.query.items()),
             reviewer=self._reviewer(request) or READER,
+            reviews=self._reviews,
+            form=form,
         )
-        return await asyncio.get_running_loop().run_in_executor(self._threads, _page_or_error, make, asked)
+
+    async def _in_thread(self, act: Callable[..., Made], *args: object) -> Made:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, act, *args)
 
     async def _unknown(self, request: web.Request) -> web.StreamResponse:
         page = error_page("Not found", "The viewer has no page at this address.", status=404)
@@ -185,12 +242,25 @@ class ViewServer:
 
 def _page_or_error(make: MakePage, request: Request) -> Page:
     try:
+        check_blind(request)
         return make(request)
     except (AgentvError, OSError) as error:
-        status, title = next(
-            (found for kind, found in _STATUS.items() if isinstance(error, kind)), (500, "This page cannot be shown")
-        )
-        return error_page(title, one_line(str(error)), status=status)
+        return _error_page(error)
+
+
+def _saved_or_error(change: Change, request: Request) -> Saved | Page:
+    try:
+        check_blind(request)
+        return change(request)
+    except (AgentvError, OSError) as error:
+        return _error_page(error)
+
+
+def _error_page(error: Exception) -> Page:
+    status, title = next(
+        (found for kind, found in _STATUS.items() if isinstance(error, kind)), (500, "This page cannot be shown")
+    )
+    return error_page(title, one_line(str(error)), status=status)
 
 
 def _refused(title: str, message: str) -> web.Response:

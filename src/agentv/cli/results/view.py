@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import webbrowser
+from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -55,11 +56,17 @@ def command(
         if len(set(names)) < len(names):
             raise ConfigError(f"both runs are named {names[0]}; give two different runs, such as 'latest~1 latest'")
         path = "/" if not names else path_to("r", names[0]) if len(names) == 1 else path_to("compare", "..".join(names))
-        return asyncio.run(_serve(server, path, is_opened=not no_open))
+
+        def announce() -> str:
+            link = server.link(path)
+            click.echo(f"Open {link}\nCtrl-C ends the viewer.")
+            return link
+
+        return asyncio.run(serve(server, announce, is_opened=not no_open))
 
 
-async def _serve(server: "ViewServer", path: str, *, is_opened: bool) -> int:
-    """Serve until a signal arrives; return its exit code."""
+async def serve(server: "ViewServer", announce: Callable[[], str], *, is_opened: bool) -> int:
+    """Serve until a signal arrives; return its exit code. `announce` prints the links and returns the one to open."""
     from agentv.types.errors import ConfigError
 
     stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -71,8 +78,7 @@ async def _serve(server: "ViewServer", path: str, *, is_opened: bool) -> int:
         except OSError as error:
             reason = os.strerror(error.errno or 0).lower()
             raise ConfigError(f"port {server.port} cannot be used ({reason}); omit --port to use a free one") from None
-        link = server.link(path)
-        click.echo(f"Open {link}\nCtrl-C ends the viewer.")
+        link = announce()
         if "SSH_CONNECTION" in os.environ:
             click.echo(f"From your own machine: ssh -L {server.port}:127.0.0.1:{server.port} HOST")
         elif is_opened:

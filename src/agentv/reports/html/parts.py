@@ -12,7 +12,7 @@ from agentv.reports.run.row_text import LABELS_WITHOUT_TARGET, case_key, row_rea
 from agentv.reports.run.transcript import shown_output, tool_of
 from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
-from agentv.reports.text.long_texts import shortened
+from agentv.reports.text.long_texts import MAX_TEXT_CHARS, shortened
 from agentv.reports.text.markup import Child, Html, element, join
 from agentv.reports.text.signs import UNICODE
 from agentv.scoring.gates.failing_cases import shown_first
@@ -137,6 +137,42 @@ def row_parts(detail: RowDetail, run_id: str) -> Iterator[Html | None]:
     yield _facts(detail, changes)
 
 
+def answer_parts(detail: RowDetail) -> Iterator[Html | None]:
+    """Yield what a person needs to judge an answer: question, answer and transcript, in full; nothing of a judge."""
+    result, case, answer = detail.result, detail.case, detail.answer
+    turns = () if answer is None else answer.messages_by_turn
+    if turns:
+        yield _steps("Messages before the first turn", () if case is None else case.input_messages)
+        yield from (_steps(f"Turn {number}", messages) for number, messages in enumerate(turns, start=1))
+        return
+    messages = () if case is None else case.input_messages
+    if len(messages) > 1:
+        yield _steps("Question", messages)
+    else:
+        yield _whole_section("Question", "" if case is None else case.question)
+    yield _whole_section("Answer", result.candidate_answer) or _text_section("Answer", "(empty)")
+    steps = _transcript(detail, with_title=False)
+    if steps is not None:
+        summary = element("summary", "Transcript ", element("kbd", "x"), data_key="x")
+        yield element("details", summary, steps, open=True, id="transcript")
+
+
+def expected_parts(detail: RowDetail) -> Iterator[Html | None]:
+    """Yield what a case expects."""
+    case = detail.case
+    if case is None or not (case.expected_outcome or case.reference_answer):
+        yield element("p", "The case does not say what it expects.")
+        return
+    yield _whole_section("Expected outcome", case.expected_outcome)
+    yield _whole_section("Reference answer", case.reference_answer or "")
+
+
+def _whole_section(title: str, text: str) -> Html | None:
+    """Return a text that is not shortened, however long it is."""
+    parts = [text[start : start + MAX_TEXT_CHARS] for start in range(0, len(text), MAX_TEXT_CHARS)]
+    return element("section", element("h3", title), element("div", *parts, class_="text", dir="auto")) if text else None
+
+
 def _text_section(title: str, text: str) -> Html | None:
     return element("section", element("h3", title), _block(text)) if text else None
 
@@ -220,13 +256,13 @@ def _labels(detail: RowDetail) -> Html | None:
     return element("section", element("h3", "Human labels"), element("ul", *items))
 
 
-def _transcript(detail: RowDetail) -> Html | None:
+def _transcript(detail: RowDetail, *, with_title: bool = True) -> Html | None:
     source, title = detail.answer or detail.result, "Transcript"
     partial = partial_of(detail.result, detail.answer)
     messages, trace = source.output_messages or (), source.trace or ()
     if partial is not None:
         messages, trace, title = partial.output_messages or (), partial.trace or (), _capitalized(PARTIAL_TRANSCRIPT)
-    return _steps(title, messages, trace)
+    return _steps(title if with_title else "", messages, trace)
 
 
 def _steps(title: str, messages: Sequence[Message], trace: Sequence[TraceEvent] = ()) -> Html | None:

@@ -35,6 +35,7 @@ FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
     "answer_key": ("answer_key", "answerKey"),
     "label_id": ("label_id", "labelId"),
     **{name: (name,) for name in ("verdict", "note", "category", "seconds", "blind", "shown", "draw", "golden")},
+    "resolution": ("resolution",),
 }
 """The fields of a line, each with its spellings; the first spelling found is used. Other keys are ignored."""
 
@@ -332,6 +333,7 @@ def _read_entry(entry: Entry, line: int, file: FeedbackFile) -> None:
         shown=fields.shown(),
         draw=fields.draw(),
         golden=fields.flag("golden") is True,
+        resolution=fields.flag("resolution") is True,
         location=Location(file.source, line),
     )
     if len(file.problems) == before:

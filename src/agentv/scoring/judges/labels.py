@@ -40,6 +40,20 @@ def label_value(score: HumanScore, criterion: EvaluationCriteria | None) -> floa
         ) from None
 
 
+def label_passed(label: Label, criteria: Sequence[EvaluationCriteria]) -> bool | None:
+    """Return a label's verdict; None for a skip and for a score that cannot be read as one."""
+    if label.is_skip:
+        return None
+    if label.verdict is not None:
+        return label.verdict == "pass"
+    defined = next((each for each in criteria if each.name == label.criterion), None)
+    try:
+        value = label_value(label.score, defined)
+    except ValueError:
+        return None
+    return None if value is None else verdict_of(value) == "pass"
+
+
 class Opinion(Struct, frozen=True):
     """A judgement of an answer by a judge or a person: a value of 0..1, whether it is a pass, and the reasoning."""
 
@@ -132,7 +146,7 @@ def label_answers(
     counted = [label for label in labels if label.criterion == label_criterion and not label.golden]
     weights = label_weights(counted)
     by_answer: dict[tuple[ResultKey, int], list[Label]] = {}
-    for label in counted:
+    for label in settled_labels(counted):
         if not label.is_skip:
             by_answer.setdefault((label.slot, label.answer_seq), []).append(label)
     found = LabelledAnswers(is_drawn=bool(weights))
@@ -173,6 +187,13 @@ def _people_opinions(
             )
             continue
         yield Opinion(value, verdict_of(value) == "pass", label.reasoning, label.annotator)
+
+
+def settled_labels(labels: Iterable[Label]) -> list[Label]:
+    """Return the labels without those that a resolution replaces."""
+    given = list(labels)
+    settled = {(each.slot, each.answer_seq, each.criterion) for each in given if each.resolution}
+    return [each for each in given if each.resolution or (each.slot, each.answer_seq, each.criterion) not in settled]
 
 
 class RowForLabels(Struct, frozen=True):
@@ -258,6 +279,7 @@ def fit_labels(
                 shown=each.shown,
                 draw=each.draw,
                 golden=each.golden,
+                resolution=each.resolution,
             )
         )
     return found

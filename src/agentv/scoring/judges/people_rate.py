@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from agentv.scoring.judges.draws import AnswerName, kish_n, label_weights
-from agentv.scoring.judges.labels import label_value
+from agentv.scoring.judges.labels import label_passed, settled_labels
 from agentv.scoring.statistics.intervals import effective_n
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.scoring.statistics.strata import Stratum, stratified_interval, stratified_rate
-from agentv.types.evaluation import verdict_of
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.label import Label
 from agentv.types.scales import EvaluationCriteria
@@ -78,27 +77,13 @@ def people_verdicts(labels: Iterable[Label], criteria: Criteria) -> PeopleVerdic
     """Return the verdicts in labels of one criterion. Labels that cannot be read are left out."""
     counted = [label for label in labels if not label.golden]
     votes: defaultdict[AnswerName, list[bool]] = defaultdict(list)
-    for label in counted:
+    for label in settled_labels(counted):
         found = votes[label.slot, label.answer_seq]
         passed = label_passed(label, criteria.get((label.slot.suite, label.slot.eval_id), ()))
         if passed is not None:
             found.append(passed)
     passed_by_name = {name: _majority(each) for name, each in votes.items()}
     return PeopleVerdicts(passed_by_name, label_weights(counted))
-
-
-def label_passed(label: Label, criteria: Sequence[EvaluationCriteria]) -> bool | None:
-    """Return a label's verdict; None for a skip and for a score that cannot be read as one."""
-    if label.is_skip:
-        return None
-    if label.verdict is not None:
-        return label.verdict == "pass"
-    defined = next((each for each in criteria if each.name == label.criterion), None)
-    try:
-        value = label_value(label.score, defined)
-    except ValueError:
-        return None
-    return None if value is None else verdict_of(value) == "pass"
 
 
 def _majority(votes: Sequence[bool]) -> bool | None:

@@ -364,6 +364,7 @@ def criterion_labels(
     """Return the labels by criterion, and those that cannot be read.
 
     Skipped and golden answers are left out, and if some answers of a criterion were drawn, those that were picked.
+    So are verdicts that settle a disagreement.
 
     Without `metric`, that of the criterion's scale is used. With `nominal` a score is a category, and any text is
     readable. With `ordinal` or `interval`, labels on a custom scale have no order: the first one of each criterion is
@@ -379,7 +380,7 @@ def criterion_labels(
     unreadable: list[UnreadableLabel] = []
     unordered: dict[str, UnreadableLabel] = {}
     for label in labels:
-        if label.is_skip or (weights[label.criterion] and label.draw is None):
+        if label.is_skip or label.resolution or (weights[label.criterion] and label.draw is None):
             continue
         known = criteria.get((label.slot.suite, label.slot.eval_id), ())
         criterion = next((each for each in known if each.name == label.criterion), None)

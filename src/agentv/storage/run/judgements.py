@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from agentv.scoring.counting.case_sums import cluster_of_slot
 from agentv.storage.records.json_line import reason
 from agentv.storage.records.narrow import Subset
-from agentv.storage.run.first_answers import NO_ANSWER
+from agentv.storage.run.first_answers import NO_ANSWER, ErrorHead
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, EvaluatorStatus, Verdict
@@ -47,6 +47,7 @@ class _Row(Subset, frozen=True):
     session_id: str | None = None
     conversation_id: str | None = None
     status: str = ""
+    error: ErrorHead | None = None
     verdict: Verdict | None = None
     tags: tuple[str, ...] = ()
     score_key: dict[str, str] = field(default_factory=dict)
@@ -104,12 +105,18 @@ def read_judged_rows(stored: StoredRun, evaluators: Collection[str] | None = Non
         yield JudgedRow(
             slot=row.slot,
             answer_key=row.answer_key,
-            answer_seq=None if row.answer_ref is None or row.answer_ref.seq == NO_ANSWER else row.answer_ref.seq,
+            answer_seq=_answer_seq(row),
             cluster=cluster,
             verdict=None if row.status == "error" else row.verdict,
             tags=row.tags,
             judgements=tuple(_judgements(row, chosen, cluster)),
         )
+
+
+def _answer_seq(row: _Row) -> int | None:
+    """Return the `seq` of the answer; None if the target failed, whose failed call may have one."""
+    is_answered = row.error is None or row.error.stage == "evaluator"
+    return row.answer_ref.seq if is_answered and row.answer_ref and row.answer_ref.seq != NO_ANSWER else None
 
 
 def _judgements(row: _Row, results: Iterable[_Evaluator], cluster: int) -> Iterator[Judgement]:

@@ -126,11 +126,11 @@ def current_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
     """Return the current labels: for each answer, criterion and annotator, the label with the latest time.
 
     Of two labels with the same time, the one that was written later is current. A label of a golden answer replaces
-    only another one of a golden answer, so that it takes no drawn label away.
+    only another one of a golden answer, so that it takes no drawn label away, and so does a resolution.
     """
-    current: dict[tuple[ResultKey, int, str, str, bool], Label] = {}
+    current: dict[tuple[ResultKey, int, str, str, bool, bool], Label] = {}
     for label in labels:
-        key = (label.slot, label.answer_seq, label.criterion, label.annotator, label.golden)
+        key = (label.slot, label.answer_seq, label.criterion, label.annotator, label.golden, label.resolution)
         earlier = current.get(key)
         if earlier is None or earlier.time <= label.time:
             current[key] = label

@@ -15,8 +15,9 @@ HumanScore: TypeAlias = str | bool | int | float
 HumanVerdict: TypeAlias = Literal["pass", "fail", "unsure"]
 """A person's verdict on an answer; `unsure` counts as a skip."""
 
-ShownPart: TypeAlias = Literal["judge", "target", "labels"]
-"""What a person saw beside an answer: the judge's verdict, the target's name, the labels of other people."""
+ShownPart: TypeAlias = Literal["judge", "target", "labels", "expected"]
+"""What a person saw beside an answer: the judge's verdict, the target's name, the labels of other people, or what the
+case expects."""
 
 NO_SCORE = ""
 """The score of a label without one: a skipped answer, or one that a person was unsure about."""
@@ -71,13 +72,15 @@ class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seconds: Annotated[float, Meta(ge=0)] | None = None
     """The time that the annotator took."""
     blind: bool | None = None
-    """True if the annotator saw nothing of `shown`; None if it is not known."""
+    """True if the annotator saw neither judge nor target nor labels of others; None if it is not known."""
     shown: tuple[ShownPart, ...] = ()
     """What the annotator saw beside the answer."""
     draw: Draw | None = None
     """How the answer was drawn; None if it was picked."""
     golden: bool = False
     """True for an answer with a known verdict, which shows whether an annotator drifts; it counts in no rate."""
+    resolution: bool = False
+    """True for a verdict that settles a disagreement: it counts in place of the other labels of the answer."""
 
     @property
     def is_skip(self) -> bool:
@@ -120,6 +123,7 @@ class Feedback(Struct, frozen=True):
     shown: tuple[ShownPart, ...] = ()
     draw: Draw | None = None
     golden: bool = False
+    resolution: bool = False
     location: Location = field(default_factory=lambda: Location(""))
     """The line that the feedback was read from."""
 

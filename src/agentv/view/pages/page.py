@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from agentv.reports.text.markup import Child, Html, element
 from agentv.types.json_value import JsonObject
 from agentv.view.address import Query
 from agentv.view.assets import assets
 from agentv.view.library import Library
+from agentv.view.reviews import Reviews
 
 
 class Link(NamedTuple):
@@ -28,6 +29,9 @@ class Request(Struct, frozen=True):
     query: Query
     reviewer: str = ""
     """Who asks; empty for a person who may only read."""
+    reviews: Reviews = field(default_factory=Reviews)
+    form: Query = Query()
+    """What a form sent."""
 
 
 class Page(Struct, frozen=True, kw_only=True):
@@ -48,6 +52,13 @@ class Page(Struct, frozen=True, kw_only=True):
     status: int = 200
     location: str | None = None
     """The address that the browser goes to in place of this page."""
+
+
+class Saved(Struct, frozen=True):
+    """The outcome of a form: the page to go on with, and the same as JSON for programs."""
+
+    address: str
+    data: JsonObject
 
 
 _TABS = (Link("Runs", "/"),)
