@@ -18,6 +18,7 @@ from agentv.storage.index.row_query import Counted, CursorPage, Facets, Progress
 from agentv.storage.index.texts import RowTexts
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.stored import StoredRun
+from agentv.types.records.result import CaseResult
 
 _FIRST_WAIT_S = 0.3
 """How long the first request for a run waits for its index; a run of some thousand results is complete by then."""
@@ -82,6 +83,15 @@ class RunIndexes:
         self._refreshed(stored, indexed, pages)
         everything = replace(query, page=1, page_size=None, after=None, before=None)
         return pages.page(everything), pages.count(everything).facets
+
+    def result(self, stored: StoredRun, seq: int) -> CaseResult | None:
+        """Return the result with a number, whether it counts or not; None if there is none."""
+        indexed = self._indexed_run(stored)
+        pages = self._pages(stored, indexed)
+        entry = next(iter(pages.rows_at([seq + 1])), None)
+        if entry is None:  # not indexed yet, or not there
+            return next(iter(stored.results_numbered({seq})), None)
+        return next(iter(stored.results_at([(entry.line, entry.offset, entry.size)])), None)
 
     def progress(self, stored: StoredRun) -> Progress:
         """Return how far a run is indexed, after a moment in which what is new may be added."""

@@ -17,6 +17,7 @@ from agentv.storage.run.find import ListedRun, find_run, list_run_folders
 from agentv.storage.run.labels import LABELS_FILE
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
+from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 from agentv.view.address import BadAddressError
 from agentv.view.compared import ComparedRuns, compare_runs
@@ -77,6 +78,10 @@ class Library:
             return self._indexes.rows(stored, query)
         except ValueError as error:
             raise BadAddressError(f"after or before: {error}") from None
+
+    def result(self, stored: StoredRun, seq: int) -> CaseResult | None:
+        """Return the result of a run with a number; None if there is none."""
+        return self._indexes.result(stored, seq)
 
     def matching(self, stored: StoredRun, query: RowQuery) -> tuple[CursorPage, Facets]:
         """Return all of a run's results that match a query, on one page, and the facets of the query."""

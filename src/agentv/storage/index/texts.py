@@ -19,6 +19,7 @@ from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.stored import RowDecoder, StoredRun, with_seq
 from agentv.types.errors import StorageError
 from agentv.types.evaluation import EvaluatorResult
+from agentv.types.messages import Message
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
@@ -70,8 +71,16 @@ class _CaseName(Subset, frozen=True):
     prompt: str | None = None
 
 
+class _MessageText(Subset, frozen=True):
+    WHOLE = Message
+
+    role: str = ""
+    content: object = None
+
+
 class _CaseText(_CaseName, frozen=True):
     question: object = ""
+    input_messages: tuple[_MessageText, ...] = ()
 
 
 class _EvaluatorText(Subset, frozen=True):
@@ -150,7 +159,8 @@ class TextReader:
         try:
             row = _decode_searched(line)
             answer = self._text(row.candidate_answer, LONGEST_TEXT)
-            question = self._question(row.slot, LONGEST_TEXT) or ""
+            case = self._case_text(row.slot)
+            question = "" if case is None else self._text(case.question, LONGEST_TEXT)
         except (ValueError, RecursionError, OSError):
             return ""
         return f"{row.slot.eval_id}\n{question}\n{answer}"
@@ -188,12 +198,20 @@ class TextReader:
         return {_name_of(row): self._question(row.slot, limit) for row in rows}
 
     def _question(self, key: ResultKey, limit: int) -> str | None:
-        line = self._case_line(key)
-        if line is None:
+        """Return the user's last message, as `CaseRecord.last_question` does."""
+        case = self._case_text(key)
+        if case is None:
             return None
-        case = _decode_case_text(line)
-        is_same = (case.suite, case.eval_id, case.prompt) == (key.suite, key.eval_id, key.prompt)
-        return self._text(case.question, limit) if is_same else None
+        users = [message.content for message in case.input_messages if message.role == "user"]
+        if len(case.input_messages) > 1 and users and isinstance(users[-1], str) and users[-1].strip():
+            return self._text(users[-1], limit)
+        return self._text(case.question, limit)
+
+    def _case_text(self, key: ResultKey) -> _CaseText | None:
+        line = self._case_line(key)
+        case = None if line is None else _decode_case_text(line)
+        is_same = case is not None and (case.suite, case.eval_id, case.prompt) == (key.suite, key.eval_id, key.prompt)
+        return case if is_same else None
 
     def _case_of(self, row: RowEntry) -> CaseRecord | None:
         line = self._case_line(row.slot)

@@ -24,17 +24,19 @@ from agentv.view.pages.page import Link, Page, Request
 from agentv.view.pages.run import run_links, run_trail
 from agentv.view.pages.texts import links_to_texts, text_part, texts_of
 
+_MAX_DIGITS = 10
+
 
 def row_page(request: Request) -> Page:
     """Return the result with the number of an address."""
     stored = request.library.open(request.names["run"])
-    return _page(request, stored, _numbered(stored, request.names["seq"]))
+    return _page(request, stored, _numbered(request, stored))
 
 
 def text_page(request: Request) -> Page:
     """Return one part of the whole text of a result's question, answer, transcript or record."""
     stored, name = request.library.open(request.names["run"]), request.names["text"]
-    result = _numbered(stored, request.names["seq"])
+    result = _numbered(request, stored)
     (detail,) = read_details(stored, [result])
     if name not in texts_of(detail):
         raise UnknownRunError(f"this result has no {name!r}; it has {', '.join(texts_of(detail))}")
@@ -50,9 +52,10 @@ def text_page(request: Request) -> Page:
     )
 
 
-def _numbered(stored: StoredRun, text: str) -> CaseResult:
-    wanted = {int(text)} if text.isascii() and text.isdecimal() and len(text) < 10 else set()  # noqa: PLR2004 - digits
-    found = next(iter(stored.results_numbered(wanted)), None) if wanted else None
+def _numbered(request: Request, stored: StoredRun) -> CaseResult:
+    text = request.names["seq"]
+    is_number = text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS
+    found = request.library.result(stored, int(text)) if is_number else None
     if found is None:
         raise UnknownRunError(f"run {stored.run_id} has no result number {text}")
     return found
