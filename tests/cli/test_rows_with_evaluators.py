@@ -82,7 +82,7 @@ def test_wrong_short_forms_are_refused(text: str, message: str, capsys: pytest.C
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["cases.csv", "cases.jsonl"])
+@pytest.mark.parametrize("name", ["cases.csv", "cases.jsonl", "cases.json"])
 def test_rows_without_evaluators_are_answered_with_what_they_need(
     name: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

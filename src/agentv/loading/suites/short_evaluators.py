@@ -118,14 +118,14 @@ def is_rows_file(path: Path) -> bool:
 
 
 def lacks_evaluators(path: Path) -> bool:
-    """Return True for a file of rows that names nothing to judge answers by: a table, or lines of JSON without cases.
+    """Return True for a file of rows that names nothing to judge answers by: a table, a list, or lines without cases.
 
-    The first line decides: one with an evaluator, or with an outcome that a judge checks, is a case.
+    Of lines, the first one decides: one with an evaluator, or with an outcome that a judge checks, is a case.
     """
-    suffix = path.suffix.lower()
-    if suffix not in LINE_SUFFIXES:
-        return suffix in ROW_SUFFIXES
-    first = _first_object(path) if side_file(path) is None else None
+    is_rows = is_rows_file(path)
+    if not is_rows or path.suffix.lower() not in LINE_SUFFIXES:
+        return is_rows
+    first = _first_object(path)
     if first is None or is_case(first):
         return False
     keys = {CaseModel.names().of(key) or key for key in first}
