@@ -269,6 +269,12 @@ def test_each_result_of_a_run_may_have_its_own_tags(home: Path, index: RunIndex)
     assert (page.total, len(page.rows), len(page.facets.tags)) == (1, 1, count)
 
 
+@pytest.mark.parametrize("field", ["q", "after", "before"])
+def test_words_and_cursors_are_refused_for_pages_by_number(home: Path, index: RunIndex, field: str) -> None:
+    with pytest.raises(ValueError, match="RunPages"):
+        index.page(keep(home, [row("a")]), replace(ALL, **{field: "a"}))
+
+
 def test_facets_are_sorted_by_suite_target_and_state(home: Path, index: RunIndex) -> None:
     names = [(suite, target) for suite in "cab" for target in "zyx"]
     stored = keep(home, [make_result(slot=ResultKey(suite, "a", target)) for suite, target in names])

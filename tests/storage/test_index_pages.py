@@ -22,7 +22,7 @@ from agentv.storage.index.indexer import Indexer
 from agentv.storage.index.pages import RunPages
 from agentv.storage.index.paging import FEW
 from agentv.storage.index.row_query import SORT_KEYS, CursorPage, Progress, RowQuery, SortKey
-from agentv.storage.index.words import CREATE_WORDS, find_words, searchable_words
+from agentv.storage.index.words import begin_words, find_words, searchable_words
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import StoredRun, open_run
@@ -286,10 +286,21 @@ def test_hostile_words_are_searched_without_an_error(home: Path, q: str) -> None
 @given(st.text(max_size=30))
 def test_any_text_can_be_searched(q: str) -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(CREATE_WORDS)
+        begin_words(connection)
         words = searchable_words(connection, q)
         if words:
             find_words(connection, words)
+
+
+def test_without_a_table_of_words_a_run_is_listed_all_the_same(home: Path) -> None:
+    stored = with_texts(home, TEXTS)
+    file = pages_file(home, stored.run_id)
+    Indexer(file, stored.folder, with_words=False).run()
+    with closing(sqlite3.connect(file)) as other:
+        other.execute("DROP TABLE words")
+    with closing(indexed_pages(home, stored)) as pages:
+        page = pages.page(RowQuery(q="refund"))
+        assert (len(page.rows), page.words, page.progress.words_ready) == (3, (), False)
 
 
 # Texts.

@@ -151,7 +151,12 @@ class RunIndex:
         return list_runs(self._home) if found is None else found
 
     def page(self, stored: StoredRun, query: RowQuery) -> RowPage:
-        """Return one page of a run's current results. Raises OSError when they cannot be read."""
+        """Return one page of a run's current results, by its number.
+
+        Raises OSError when they cannot be read, ValueError for words and cursors, which RunPages has.
+        """
+        if query.q or query.after is not None or query.before is not None:
+            raise ValueError("words and cursors need the index of a single run (RunPages)")
 
         def read_page(connection: sqlite3.Connection) -> RowPage:
             return _page(connection, stored.folder, query)

@@ -15,7 +15,7 @@ from agentv.storage.index.file import BUSY_S, open_database, writing
 from agentv.storage.index.lines import RESULTS_FILE
 from agentv.storage.index.refresh import IndexedRun, find_indexed, refresh_step
 from agentv.storage.index.texts import CASES_FILE, TextReader, case_number, decode_case_name
-from agentv.storage.index.words import ADD_WORDS, CREATE_WORDS, DROP_WORDS
+from agentv.storage.index.words import ADD_WORDS, begin_words, has_words
 
 _FIRST_LINES = 1_000
 _MOST_LINES = 20_000
@@ -91,7 +91,7 @@ class Indexer:
         yield from self._add_cases(connection, known.run)
         yield from self._add_answers(connection, known.run)
         yield from self._sort(connection, known.run)
-        if self._with_words:
+        if self._with_words and has_words(connection):
             yield from self._add_words(connection, known)
 
     def _unsort_for_growth(self, connection: sqlite3.Connection) -> None:
@@ -181,8 +181,7 @@ def _begin_stages(connection: sqlite3.Connection, run: int) -> None:
     with writing(connection):
         if find_stage(connection, run) is None:
             _drop_sorted(connection)
-            connection.execute(DROP_WORDS)
-            connection.execute(CREATE_WORDS)
+            begin_words(connection)
             connection.execute(sql.ADD_STAGE, {"run": run})
 
 

@@ -6,8 +6,9 @@ import unicodedata
 
 from agentv.storage.index.statements import Statement
 
-CREATE_WORDS = "CREATE VIRTUAL TABLE words USING fts5(text, content='', detail=none)"
-DROP_WORDS = "DROP TABLE IF EXISTS words"
+_CREATE_WORDS = "CREATE VIRTUAL TABLE words USING fts5(text, content='', detail=none)"
+_DROP_WORDS = "DROP TABLE IF EXISTS words"
+_HAS_WORDS = "SELECT count(*) FROM sqlite_master WHERE name = 'words'"
 ADD_WORDS = "INSERT INTO words (rowid, text) VALUES (?, ?)"
 
 LONGEST_TEXT = 16_000
@@ -19,6 +20,22 @@ _SHORTEST_START = 3
 
 # FTS5 takes `_` as a separator, and reads a word that it splits as a phrase, which a table without positions refuses.
 _WORD = re.compile(r"[^\W_]+")
+
+
+def begin_words(connection: sqlite3.Connection) -> None:
+    """Create the table `words`, empty; an SQLite without FTS5 has none, and finds no words."""
+    connection.execute(_DROP_WORDS)
+    try:
+        connection.execute(_CREATE_WORDS)
+    except sqlite3.OperationalError as error:
+        if "fts5" not in str(error):
+            raise
+
+
+def has_words(connection: sqlite3.Connection) -> bool:
+    """Return True if there is a table `words`."""
+    (count,) = connection.execute(_HAS_WORDS).fetchone()
+    return bool(count)
 
 
 def split_words(q: str) -> tuple[str, ...]:
