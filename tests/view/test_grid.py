@@ -157,7 +157,7 @@ def test_a_filter_that_matches_nothing_is_explained(client: Client, run_id: str)
 
 
 def test_hostile_texts_are_only_text(tmp_path: Path) -> None:
-    project = Project(tmp_path, HOSTILE_TEXTS)
+    project = Project(tmp_path, HOSTILE_TEXTS, ids=HOSTILE_TEXTS)
     answers = {text: f"{text} yes" for text in HOSTILE_TEXTS}
     run = project.run({"small": answers, "large": {text: f"no {text}" for text in HOSTILE_TEXTS}})
     with serving_view(project.home) as viewer:

@@ -85,7 +85,7 @@ def grid_page(request: Request) -> Page:
         search_field(path, address, label="Search cases"),
         filter_chips(path, address),
         facet_list(path, address, _facets(cases)),
-        _choices(path, address, has_several=len(columns) > 1),
+        _choices(path, address, columns),
         element("p", _count_text(cases, number, columns), id="count", role="status"),
         grid.table(rows) if rows else _nothing(path, address, cases),
         page_links(path, address, page=number, pages=-(-len(cases.ids) // PAGE_CASES)),
@@ -252,13 +252,23 @@ def _facets(cases: MatchingCases) -> Mapping[str, Mapping[str, int]]:
     }
 
 
-def _choices(path: str, address: Query, *, has_several: bool) -> Html:
+def _choices(path: str, address: Query, columns: Sequence[CellSummary]) -> Html:
     several = (
-        choice_links(path, address, "only", ((None, "all"), ("differ", "where results differ")), label="Cases"),
-        choice_links(path, address, "diff", ((None, "marked"), ("no", "not marked")), label="Different words"),
+        ()
+        if len(columns) <= 1
+        else (
+            choice_links(path, address, "only", ((None, "all"), ("differ", "where results differ")), label="Cases"),
+            choice_links(
+                path,
+                address,
+                "diff",
+                ((None, "marked"), ("no", "not marked")),
+                label=f"Differences from {_name(columns[0])}",
+            ),
+        )
     )
     order = choice_links(path, address, "sort", _ORDERS, label="Order")
-    return element("div", *(several if has_several else ()), order, class_="choices")
+    return element("div", *several, order, class_="choices")
 
 
 def _count_text(cases: MatchingCases, number: int, columns: Sequence[CellSummary]) -> str:
