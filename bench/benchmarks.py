@@ -9,6 +9,7 @@ from bench import (
     first_request,
     growth,
     index_of_runs,
+    index_pages,
     lexical_similarity,
     model_cases,
     refusing_model,
@@ -39,6 +40,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "first_request": first_request.measure,
     "growth": growth.measure,
     "index_of_runs": index_of_runs.measure,
+    "index_pages": index_pages.measure,
     "sampler": sampler.measure,
     "segments": segments.measure,
 }

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,7 @@ QUOTAS = "docs/how-to/quotas.md"  # so does this: tests/test_quotas_page.py
 MACHINES = "docs/how-to/machines.md"  # it needs a cluster: tests/ray/test_machines_page.py
 PROGRESS = re.compile(r"\d+/\d+ \(")
 NOT_RUN_HERE = {"./run pytest"}  # it is what runs this test
+SERVING = re.compile(r"(?:\./run )?agentv (?:view|review)\b(?!.*--help)")  # until Ctrl-C, in a browser
 
 
 class Block(NamedTuple):
@@ -77,9 +79,22 @@ def normalised(output: str, folder: Path) -> str:
     return "\n".join(line for line in lines if not PROGRESS.match(line)).strip()
 
 
+def check_serving(command: str, folder: Path) -> None:
+    """Start a command that serves pages, and end it with Ctrl-C as soon as it is ready."""
+    words = ["bash", "-c", f"exec {command} --no-open"]
+    with subprocess.Popen(words, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+        ready = any("Ctrl-C" in line for line in process.stdout or ())
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0, command
+    assert ready, command
+
+
 def check_console(block: Block, folder: Path) -> None:
     for command, code, expected in commands_of(block.text):
         if command in NOT_RUN_HERE:
+            continue
+        if SERVING.match(command):
+            check_serving(command.removeprefix("./run "), folder)
             continue
         # ./run is the same command in the project's environment, which is where this test runs already.
         done = run(["bash", "-c", command.removeprefix("./run ")], folder)

@@ -59,7 +59,7 @@ def test_a_judge_with_another_prompt_is_not_corrected(project: JudgedProject) ->
 
 def test_too_few_labels_correct_nothing_and_say_so(project: JudgedProject) -> None:
     project.lines = project.lines[:8]
-    project.call("judge", "calibrate", "--labels", project.label())
+    project.call("judge", "calibrate", "--labels", project.label(), "--random-sample")
     (rate,) = corrected(project)
     assert (rate["corrected_rate"], rate["reason"]) == (None, "too few labels")
     assert "not corrected for errors of judge tone, target agent: too few labels" in project.call("show", "latest")[1]

@@ -179,6 +179,23 @@ def test_unreadable_lines_and_a_missing_file_are_reported(run: StoredRun, call: 
     assert not (run.folder / "labels.jsonl").exists()
 
 
+def test_verdicts_are_kept_with_notes_and_contradictions_are_refused(run: StoredRun, call: Call) -> None:
+    drawn = {"queue": "q", "seed": 1, "stratum": "all", "p": 0.5, "n": 1, "N": 2}
+    review = {"verdict": "fail", "note": "rude", "category": "tone", "blind": True, "draw": drawn, "label_id": "l-1"}
+    first = {key: value for key, value in said(None).items() if key != "score"} | review
+    assert call("label", "--in", write(first, said(None, target="agent-v1", draw=drawn)))[0] == 0
+    fail, skip = run.labels()
+    assert (fail.score, fail.verdict, fail.note, fail.category, fail.blind) == (False, "fail", "rude", "tone", True)
+    assert fail.draw is not None
+    assert (fail.draw.p, skip.is_skip, skip.draw) == (0.5, True, fail.draw)
+    assert "anna: tone = fail: rude [tone]" in call("show", "latest", "refund-7")[1]
+    assert call("label", "--in", write(first))[0] == 0
+    assert len(list(run.all_labels())) == 2
+    _, _, err = call("label", "--in", write(said(1, verdict="pass"), said(5, answer_key="v1:bb")))
+    assert "said.jsonl:1:1  $  its verdict is 'pass', but its score 1 is 0 on 0 to 1; a score of 0.8 or more" in err
+    assert "said.jsonl:2:1  $  it is a label of another answer of 'refund-7', 'v1:bb'; the run has" in err
+
+
 def test_a_later_score_of_the_same_person_counts_and_the_earlier_stays(run: StoredRun, call: Call) -> None:
     call("label", "--in", write(said(2), said(3, "ben")))
     code, out, _ = call("label", "--in", write(said(5), said(0.3, criterion="facts")))

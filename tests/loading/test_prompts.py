@@ -171,6 +171,32 @@ def test_undefined_variable_names_the_prompt_and_the_case() -> None:
     assert "topic" in text
 
 
+PLAIN = "evalcases: [{id: a, input: tea, expected: ok}]"
+
+
+def test_input_of_a_case_is_a_variable_of_prompts_also_without_other_variables() -> None:
+    assert sent(' ["About {{ input }}, please"]', PLAIN) == {"prompt-1": [("user", "About tea, please")]}
+
+
+def test_own_variable_named_input_precedes_the_input_of_the_case() -> None:
+    cases = "evalcases: [{id: a, input: tea, expected: ok, vars: {input: milk}}]"
+    assert sent(' ["{{ input }}"]', cases) == {"prompt-1": [("user", "milk")]}
+
+
+def test_undefined_variable_is_a_warning_in_a_file_without_variables() -> None:
+    problem, unsent = suite(' ["About {{ inptu }}"]', PLAIN).warnings
+    assert "prompt 'prompt-1': there is no variable 'inptu'" in problem.message
+    assert problem.suggestion == "input"
+    assert "not sent" in unsent.message
+
+
+def test_input_that_no_prompt_sends_is_one_warning() -> None:
+    cases = "evalcases: [{id: a, input: tea, expected: ok}, {id: b, input: milk, expected: ok}]"
+    (problem,) = suite(' ["Say something."]', cases).warnings
+    assert "the inputs of 2 cases are not sent" in problem.message
+    assert suite(' ["Say something.", {id: s, system: hi}]', cases).warnings == ()
+
+
 def test_row_without_question_is_a_case_if_prompts_give_all_messages() -> None:
     write({"q.csv": "id,topic\nr,rain\n"})
     assert sent(' ["{{ topic }}?"]', "evalcases: {file: q.csv, case: {expected_outcome: ok}}") == {
@@ -232,7 +258,7 @@ SAME = "prompt 'b' sends the same request as prompt 'a' for every case"
 @pytest.mark.parametrize(
     "prompts",
     [
-        " [{id: a, text: x}, {id: b, text: x}]",
+        " [{id: a, text: '{{ input }}'}, {id: b, text: '{{ input }}'}]",
         ' [{id: a, system: "Be {{ tone }}."}, {id: b, system: Be kind.}]',
         " [{id: a, messages: [{case: messages}]}, {id: b, text: 'About tea?'}]",
     ],
@@ -252,6 +278,6 @@ def test_check_does_not_warn_about_prompts_that_differ_for_one_case() -> None:
 
 
 def test_check_names_each_of_several_equal_prompts_once() -> None:
-    first, second = warned(" [{id: a, text: x}, {id: b, text: x}, {id: c, text: x}]")
+    first, second = warned(" [{id: a, system: x}, {id: b, system: x}, {id: c, system: x}]")
     assert SAME in first
     assert "prompt 'c' sends the same request as prompt 'a'" in second

@@ -44,7 +44,7 @@ agent-v2-with-a-long-name     2           0     1       0
 
 target                cost  judges' cost  median    p95   tokens  judges' tokens
 agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
-agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
+agent-v2-with-a-lo…      -             -    3 ms  01:15        -               -
 
 target    pass@3         95 % CI  pass^3       95 % CI  cases
 agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
@@ -98,7 +98,7 @@ agent-v2-with-a-long-name     2           0     1       0
 
 target                cost  judges' cost  median    p95   tokens  judges' tokens
 agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
-agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
+agent-v2-with-a-...      -             -    3 ms  01:15        -               -
 
 target    pass@3         95 % CI  pass^3       95 % CI  cases
 agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180

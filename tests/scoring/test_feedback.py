@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentv.scoring.judges.feedback import FeedbackFile, effective_feedback, parse_feedback
-from agentv.types.records.label import Feedback
+from agentv.types.records.label import Draw, Feedback
 
 GOOD = {"eval_id": "refund-1", "criterion": "tone", "score": 4}
 
@@ -44,6 +44,59 @@ def test_a_line_says_who_gave_which_score_to_what() -> None:
 def test_other_spellings_of_the_keys_are_read(entry: dict[str, Any]) -> None:
     (read,) = lines(entry).feedback
     assert (read.eval_id, read.criterion, read.score) == ("refund-1", "tone", 4)
+
+
+DRAW = {"queue": "q", "seed": 7, "stratum": "fail", "p": 0.25, "n": 5, "N": 20}
+
+
+def test_a_reviewed_line_has_a_verdict_and_how_it_was_drawn() -> None:
+    said = {"eval_id": "refund-1", "criterion": "tone", "verdict": "Fail", "annotator": "anna", "draw": DRAW}
+    more = {"note": "too short", "category": "length", "seconds": 4.5, "blind": True, "shown": ["target"]}
+    (read,) = lines({**said, **more, "label_id": "x", "answer_key": "v1:aa"}).feedback
+    assert (read.score, read.verdict, read.note, read.category) == (False, "fail", "too short", "length")
+    assert (read.seconds, read.blind, read.shown, read.label_id, read.answer_key) == (
+        4.5,
+        True,
+        ("target",),
+        "x",
+        "v1:aa",
+    )
+    assert read.draw == Draw("q", 7, "fail", 0.25, 5, 20)
+    row = "eval_id,criterion,verdict,annotator,seconds,blind,shown,draw\nrefund-1,tone,unsure,anna,3,no,judge;labels,"
+    cell = json.dumps(DRAW).replace('"', '""')
+    (read,) = parse_feedback(f'{row}"{cell}"\n'.encode(), source="said.csv").feedback
+    assert (read.score, read.verdict, read.is_skip) == ("", "unsure", True)
+    assert (read.seconds, read.blind, read.shown, read.draw and read.draw.size) == (3, False, ("judge", "labels"), 20)
+
+
+def test_an_empty_score_of_a_drawn_answer_is_a_skip_which_is_kept() -> None:
+    (read,) = lines({**GOOD, "score": None, "draw": DRAW, "annotator": "anna"}).feedback
+    assert (read.score, read.verdict, read.is_skip) == ("", None, True)
+    assert effective_feedback([read]) == ()
+
+
+def test_wrong_fields_of_a_review_are_reported_with_their_line() -> None:
+    found = lines(
+        {**GOOD, "verdict": "good"},
+        {**GOOD, "seconds": -1},
+        {**GOOD, "blind": "perhaps"},
+        {**GOOD, "shown": ["model"]},
+        {**GOOD, "draw": {**DRAW, "p": 0}},
+        {**GOOD, "draw": {**DRAW, "p": 0.5}},
+        {**GOOD, "draw": "{"},
+        {**GOOD, "draw": {"queue": "q"}},
+    )
+    said = problems(found)
+    assert [line.partition("  $  ")[0] for line in said] == [f"said.jsonl:{number}:1" for number in range(1, 9)]
+    assert said[0].endswith("'verdict' is 'good'; it must be pass, fail or unsure")
+    assert said[3].endswith("'shown' is ['model']; it must be a list of: judge, target, labels")
+    assert "'draw' has p 0.5, but n / N is 5 / 20; it must have `queue`" in said[5]
+
+
+def test_a_line_of_labels_jsonl_names_its_answer_in_its_slot() -> None:
+    slot = {"suite": "evals/a.yaml", "eval_id": "refund-1", "target": "agent", "trial": 0}
+    (read,) = lines({"slot": slot, "criterion": "tone", "score": 4, "annotator": "anna"}).feedback
+    assert (read.eval_id, read.suite, read.target, read.trial) == ("refund-1", "evals/a.yaml", "agent", 0)
 
 
 def test_a_time_without_a_zone_is_utc_and_a_number_is_milliseconds() -> None:

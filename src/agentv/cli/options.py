@@ -41,6 +41,7 @@ _OUTPUT_OPTIONS = (
         "auto: live on a terminal, else plain.",
     ),
     click.option("-v", "--verbose", is_flag=True, help="Also print questions and answers in full, and retries."),
+    click.option("--view", is_flag=True, help="Open the run in the browser at once, until Ctrl-C."),
     click.option("--log-file", metavar="FILE", help="Append every event of the run to FILE as JSON Lines."),
 )
 
@@ -146,6 +147,8 @@ class OutputOptions(Struct, frozen=True):
     folder: Path = field(default_factory=Path.cwd)
     """The folder from which relative paths of `outputs` and `log_file` start."""
     has_verdict: bool = True
+    view: bool = False
+    """True if the run is opened in the browser."""
 
     def stream(self, stdout: TextIO) -> TextIO:
         """Return the stream for text output: standard error if `-o -` uses standard output."""
@@ -179,4 +182,5 @@ def take_output_options(given: dict[str, Any]) -> OutputOptions:
         dump_traces=given.pop("dump_traces"),
         verbose=given.pop("verbose"),
         log_file=given.pop("log_file"),
+        view=given.pop("view"),
     )

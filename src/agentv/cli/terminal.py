@@ -189,3 +189,13 @@ def unexpected_write_error(stream: TextIO) -> OSError | None:
     """Return a stream's write error, such as a full disk; None without one, or if its pipe or descriptor is closed."""
     error = stream.error if isinstance(stream, StandardStream) else None
     return error if error is not None and error.errno not in _CLOSED_ERRNOS else None
+
+
+def user_name() -> str:
+    """Return the name of the user; empty where the system has none."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""

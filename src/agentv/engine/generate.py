@@ -121,7 +121,7 @@ def rubrics_prompt(template: str | None = None) -> GenerationPrompt:
         template=RUBRICS_TEMPLATE if template is None else template,
         instructions=_RUBRICS_INSTRUCTIONS if template is None else "",
         reply_format=f'- "rubrics": a list of 3 to 7 objects, each with {_RUBRIC_KEYS}',
-        schema=_object_schema({"nonce": _STRING_SCHEMA, "rubrics": _RUBRICS_SCHEMA}),
+        schema=object_schema({"nonce": _STRING_SCHEMA, "rubrics": _RUBRICS_SCHEMA}),
     )
 
 
@@ -141,7 +141,7 @@ def cases_prompt(template: str | None = None) -> GenerationPrompt:
             '(what the user says), "expected_outcome" (one or two sentences), and "rubrics" (a list of 2 to 5 objects '
             f"that can be checked on an answer alone, each with {_RUBRIC_KEYS})"
         ),
-        schema=_object_schema({"nonce": _STRING_SCHEMA, "cases": {"type": "array", "items": _object_schema(case)}}),
+        schema=object_schema({"nonce": _STRING_SCHEMA, "cases": {"type": "array", "items": object_schema(case)}}),
     )
 
 
@@ -156,7 +156,8 @@ def template_warnings(template: str, *, known: Sequence[str], needed: Sequence[s
     return tuple(f"unknown variable {{{{ {name} }}}} in the prompt, left as it is; known: {names}" for name in unknown)
 
 
-def _object_schema(properties: Mapping[str, JsonValue]) -> JsonObject:
+def object_schema(properties: Mapping[str, JsonValue]) -> JsonObject:
+    """Return the JSON Schema of an object that has exactly these properties."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -168,7 +169,7 @@ def _object_schema(properties: Mapping[str, JsonValue]) -> JsonObject:
 _STRING_SCHEMA: JsonObject = {"type": "string"}
 _RUBRICS_SCHEMA: JsonObject = {
     "type": "array",
-    "items": _object_schema(
+    "items": object_schema(
         {
             "id": _STRING_SCHEMA,
             "description": _STRING_SCHEMA,

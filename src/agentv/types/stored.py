@@ -14,6 +14,8 @@ CASE_SCHEMA: Final = "agentv-case-1"
 ANSWER_SCHEMA: Final = "agentv-answer-1"
 RESULT_SCHEMA: Final = "agentv-result-1"
 LABEL_SCHEMA: Final = "agentv-label-1"
+REVIEW_SCHEMA: Final = "agentv-review-1"
+CATEGORY_SCHEMA: Final = "agentv-category-1"
 SEGMENTS_SCHEMA: Final = "agentv-segments-1"
 SEGMENT_SCHEMA: Final = "agentv-segment-1"
 

@@ -6,13 +6,15 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from msgspec import Struct, field
 
-from agentv.types.json_value import JsonValue, strings_of
+from agentv.types.json_value import JsonValue, objects_of, strings_of
 from agentv.types.usage import Usage
 
 IntervalMethod: TypeAlias = Literal[
     "wilson",
     "clustered-wilson",
     "scaled-wilson",
+    "stratified-wilson",
+    "weighted-wilson",
     "student-t",
     "order-statistics",
     "linearized-t",
@@ -126,6 +128,9 @@ class TargetSummary(CountsByState, Struct, frozen=True):
     """Empty if no case is repeated."""
     clamped: int = 0
     """The number of rows with a judge's number that was a little outside 0..1."""
+    latency_p5_s: float | None = None
+    latency_p25_s: float | None = None
+    latency_p75_s: float | None = None
 
 
 class CellSummary(CountsByState, Struct, frozen=True):
@@ -139,6 +144,8 @@ class CellSummary(CountsByState, Struct, frozen=True):
     pass_rate: float | None
     mean_interval: Interval | None = None
     pass_rate_interval: Interval | None = None
+    mean_cost_usd: float | None = None
+    """The mean cost of an answer, without judges; None if the cost of any answer is unknown, or there is none."""
 
 
 class BestCell(Struct, frozen=True):
@@ -256,6 +263,10 @@ class Calibration(Struct, frozen=True):
     kappa: float | None = None
 
 
+CorrectionSource: TypeAlias = Literal["labels", "calibration"]
+"""What a rate is corrected by: labels of this run, or the calibration of its judge on another one."""
+
+
 class CorrectedRate(Struct, frozen=True):
     """A judge's pass rate of one target's answers, raw and corrected for the judge's errors."""
 
@@ -266,12 +277,21 @@ class CorrectedRate(Struct, frozen=True):
     raw: float
     raw_interval: Interval | None
     labels: int
-    """The number of labelled answers of the calibration."""
+    """The number of labelled answers: of this run, or of the calibration."""
     rate: float | None = None
-    """None if the calibration does not allow a correction."""
+    """None if the labels do not allow a correction."""
     interval: Interval | None = None
     reason: str | None = None
-    """The reason why the calibration does not allow a correction."""
+    """The reason why the labels do not allow a correction."""
+    source: CorrectionSource = "calibration"
+    skipped: int = 0
+    """The number of labelled answers that people skipped or were unsure about."""
+    bounds: tuple[float, float] | None = None
+    """The rate if people failed all skipped answers, and if they passed all of them; None without any."""
+    is_picked: bool = False
+    """True if the labelled answers were not drawn at random, so that they may differ from the others."""
+    warnings: tuple[str, ...] = ()
+    """Reasons to doubt the rate, and labels that are not counted."""
 
 
 class NotInBaseline(Struct, frozen=True):
@@ -288,6 +308,8 @@ class NotInBaseline(Struct, frozen=True):
     """The options that leave out the targets and prompts that cannot be compared, such as `--target`."""
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     """Why gates for change cannot measure the run ("") or one of its eval files, by file."""
+    failed_cases: tuple[tuple[str, str], ...] = ()
+    """Suite and id of the first ten cases that were judged and did not pass."""
 
 
 class BaselineSummary(Struct, frozen=True):
@@ -334,6 +356,7 @@ def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:
             "has_prompts": added.has_prompts,
             "selectors": list(added.selectors),
             "unmeasured": dict(added.unmeasured),
+            "failed_cases": [{"suite": suite, "eval_id": eval_id} for suite, eval_id in added.failed_cases],
         },
     }
 
@@ -364,7 +387,7 @@ def _added(record: JsonValue) -> NotInBaseline:
     if not isinstance(record, Mapping):
         return NotInBaseline()
     total, cases, passed, failed = (_integer(record.get(key)) for key in ("total", "cases", "passed", "failed"))
-    unmeasured = record.get("unmeasured")
+    unmeasured, failed_cases = record.get("unmeasured"), objects_of(record.get("failed_cases"))
     return NotInBaseline(
         total=total,
         cases=cases,
@@ -373,6 +396,7 @@ def _added(record: JsonValue) -> NotInBaseline:
         has_prompts=record.get("has_prompts") is True,
         selectors=strings_of(record.get("selectors")),
         unmeasured={key: str(why) for key, why in unmeasured.items()} if isinstance(unmeasured, Mapping) else {},
+        failed_cases=tuple((str(each.get("suite", "")), str(each.get("eval_id", ""))) for each in failed_cases),
     )
 
 

@@ -1,12 +1,13 @@
 """The query of an address: the filter, order and page of rows that it asks for, and addresses like it."""
 
 from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import Self, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
-from agentv.storage.index.row_query import SORT_KEYS, RowQuery
+from agentv.storage.index.row_query import OUTCOMES, SORT_KEYS, Outcome, Range, RowQuery
 from agentv.types.errors import ConfigError
 
 Pair: TypeAlias = tuple[str, str]
@@ -14,9 +15,9 @@ Choice = TypeVar("Choice", bound=str)
 
 PAGE_ROWS = 100
 _MAX_TEXT_CHARS = 200
-LIST_KEYS = ("state", "target", "prompt", "tag", "suite")
+LIST_KEYS = ("state", "evaluator", "target", "prompt", "tag", "suite")
 """The keys that may occur several times, of which one must match."""
-_PAGE_KEYS = ("page", "after")
+_PAGE_KEYS = ("page", "after", "before", "from")
 """The keys of a page of a list; another filter starts at the first page."""
 
 
@@ -74,7 +75,7 @@ def path_to(*parts: str) -> str:
 
 
 def row_query(query: Query) -> RowQuery:
-    """Return the rows that an address asks for. Raises BadAddressError for an order that does not exist."""
+    """Return the rows that an address asks for. Raises BadAddressError for a part that cannot be understood."""
     sort = query.last("sort") or "written"
     key = sort.removeprefix("-")
     known = next((each for each in SORT_KEYS if each == key), None)
@@ -86,12 +87,59 @@ def row_query(query: Query) -> RowQuery:
         prompts=query.all("prompt"),
         states=query.all("state"),
         tags=query.all("tag"),
-        text=(query.last("q") or "")[:_MAX_TEXT_CHARS],
+        q=(query.last("q") or "")[:_MAX_TEXT_CHARS],
+        evaluators=tuple(map(_outcome, query.all("evaluator"))),
+        trial=_trial(query.last("trial")),
+        score=_range(query, "score"),
+        cost=_range(query, "cost"),
+        duration=_range(query, "ms"),
         sort=known,
         is_descending=sort.startswith("-"),
         page=page_number(query),
+        after=query.last("after"),
+        before=query.last("before"),
         page_size=PAGE_ROWS,
     )
+
+
+def _outcome(text: str) -> tuple[str, Outcome]:
+    name, colon, found = text.rpartition(":")
+    outcome = next((each for each in OUTCOMES if each == found), None)
+    if not colon or outcome is None:
+        raise BadAddressError(f"evaluator={text!r} is not NAME:OUTCOME; an outcome is one of {_listed(OUTCOMES)}")
+    return name, outcome
+
+
+def _trial(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and int(text[:9]) > 0):
+        raise BadAddressError(f"trial={text!r} is not the number of a trial, from 1")
+    return int(text[:9]) - 1
+
+
+def _range(query: Query, key: str) -> Range | None:
+    """Return a range such as `0..0.5`, `..0.5`, `0.5..`, or one value."""
+    text = query.last(key)
+    if text is None:
+        return None
+    low, dots, high = text.partition("..")
+    try:
+        found = (_bound(low), _bound(high if dots else low))
+    except ValueError:
+        found = (None, None)
+    if found == (None, None):
+        raise BadAddressError(f"{key}={text!r} is not a range; write two numbers with dots: 0..0.5, ..0.5 or 0.5..")
+    return found
+
+
+def _bound(text: str) -> float | None:
+    if not text.strip():
+        return None
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def page_number(query: Query) -> int:

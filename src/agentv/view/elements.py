@@ -10,7 +10,7 @@ from agentv.view.address import LIST_KEYS, Query
 
 _MARKS: Mapping[str, str] = {str(state): mark for state, mark in UNICODE.marks.items()}
 _MAX_FACETS = 12
-_NO_FILTERS = ("sort", "page", "after", "only", "diff")
+_NO_FILTERS = ("sort", "page", "after", "before", "from", "only", "diff")
 """The keys of an address that have links of their own on the page."""
 
 
@@ -23,7 +23,7 @@ def search_field(path: str, query: Query, *, label: str) -> Html:
     """Return a form that searches for words within the current filter."""
     kept = [
         element("input", type="hidden", name=key, value=value)
-        for key, value in query.without("q", "page", "after").pairs
+        for key, value in query.without("q", "page", "after", "before", "from").pairs
     ]
     field = element("input", type="search", name="q", value=query.last("q") or "", aria_label=label, autocomplete="off")
     return element("form", *kept, field, element("button", "Search"), action=path, class_="search", role="search")

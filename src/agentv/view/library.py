@@ -12,13 +12,15 @@ from msgspec.structs import replace
 from agentv.engine.stored.report import load_report
 from agentv.storage.files.run_file import stamp_of
 from agentv.storage.index.index import RunIndex
-from agentv.storage.index.row_query import RowPage, RowQuery
+from agentv.storage.index.row_query import CursorPage, Facets, RowQuery
 from agentv.storage.run.find import ListedRun, find_run, list_run_folders
 from agentv.storage.run.labels import LABELS_FILE
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunReport
+from agentv.view.address import BadAddressError
 from agentv.view.compared import ComparedRuns, compare_runs
+from agentv.view.indexing import FoundRows, RunIndexes
 from agentv.view.matching_cases import MatchingCases, matching_cases
 from agentv.view.recent import RecentValues
 
@@ -47,6 +49,7 @@ class Library:
         self._others = {folder.name: folder for folder in folders}
         self._note = note
         self._local = threading.local()
+        self._indexes = RunIndexes(home)
         self._reports = RecentValues[RunReport](_MAX_REPORTS, clock)
         self._comparisons = RecentValues[ComparedRuns](_MAX_COMPARISONS, clock)
         self._cases = RecentValues[MatchingCases](_MAX_CASE_LISTS, clock)
@@ -68,9 +71,20 @@ class Library:
                 raise UnknownRunError(str(error)) from None
         return StoredRun(folder)
 
-    def page(self, stored: StoredRun, query: RowQuery) -> RowPage:
-        """Return a page of a run's results."""
-        return self.index().page(stored, query)
+    def rows(self, stored: StoredRun, query: RowQuery) -> FoundRows:
+        """Return a page of a run's results with their texts. Raises BadAddressError for a broken cursor."""
+        try:
+            return self._indexes.rows(stored, query)
+        except ValueError as error:
+            raise BadAddressError(f"after or before: {error}") from None
+
+    def matching(self, stored: StoredRun, query: RowQuery) -> tuple[CursorPage, Facets]:
+        """Return all of a run's results that match a query, on one page, and the facets of the query."""
+        return self._indexes.matching(stored, query)
+
+    def close(self) -> None:
+        """Stop what goes on in the background."""
+        self._indexes.stop()
 
     def report(self, stored: StoredRun) -> RunReport:
         """Return the report of a run as its files are now; of a long run that is going on, of a moment ago."""
@@ -92,11 +106,16 @@ class Library:
 
     def cases(self, stored: StoredRun, query: RowQuery, *, only_differing: bool) -> MatchingCases:
         """Return the cases of which any result matches a query, on one page; on request only where results differ."""
-        query = replace(query, page=1, page_size=None)
+        query = replace(query, page=1, page_size=None, after=None, before=None)
+        progress = self._indexes.progress(stored)
+
+        def find(wanted: RowQuery) -> tuple[CursorPage, Facets]:
+            return self.matching(stored, wanted)
+
         return self._cases.get(
             (stored.folder, msgspec.json.encode(query), only_differing),
-            _stamp(stored),
-            lambda: matching_cases(self.index(), stored, query, only_differing=only_differing),
+            (_stamp(stored), progress),
+            lambda: matching_cases(find, query, only_differing=only_differing),
             is_running=stored.state() == "running",
         )
 

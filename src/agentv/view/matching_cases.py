@@ -1,16 +1,14 @@
 """The cases of a run of which results match a filter, with the places of all their results."""
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, cast, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, cast, get_args
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.scoring.counting.matrix import CellName
-from agentv.storage.index.index import RunIndex
-from agentv.storage.index.row_query import Facets, RowEntry, RowQuery
-from agentv.storage.run.stored import StoredRun
+from agentv.storage.index.row_query import CursorPage, Facets, Progress, RowEntry, RowQuery
 from agentv.types.results import CaseId, RowState
 
 _WIDTH = 6
@@ -51,11 +49,17 @@ class _Trials(Struct):
         ]
 
 
+FindRows: TypeAlias = Callable[[RowQuery], tuple[CursorPage, Facets]]
+"""Returns all results that match a query, and its facets."""
+
+
 class MatchingCases(Struct, frozen=True):
     """Cases in the order of their first matching result, and the facets of the matching results."""
 
     ids: Sequence[CaseId]
     facets: Facets
+    progress: Progress
+    """How far the run was indexed."""
     trials: _Trials
 
     def page(self, number: int, size: int) -> list[tuple[CaseId, list[FoundTrial]]]:
@@ -64,19 +68,20 @@ class MatchingCases(Struct, frozen=True):
         return [(case, self.trials.of_case(place)) for place, case in enumerate(self.ids[start : start + size], start)]
 
 
-def matching_cases(index: RunIndex, stored: StoredRun, query: RowQuery, *, only_differing: bool) -> MatchingCases:
+def matching_cases(find: FindRows, query: RowQuery, *, only_differing: bool) -> MatchingCases:
     """Return the cases of which any result matches a query without pages.
 
     `only_differing` leaves out cases with the same states and scores for all targets and prompts of the query.
     """
-    page = index.page(stored, query)
+    page, facets = find(query)
     entries: dict[CaseId, list[RowEntry]] = {}
     for entry in page.rows:
         entries.setdefault(CaseId(entry.slot.suite, entry.slot.eval_id), []).append(entry)
-    if query.states or query.tags:
-        # They select cases, of which the other results are shown, too.
+    whole = RowQuery(targets=query.targets, prompts=query.prompts, page_size=None)
+    if replace(query, sort=whole.sort, is_descending=whole.is_descending) != whole:
+        # The other filters select cases, of which all results are shown.
         entries = {case: [] for case in entries}
-        for entry in index.page(stored, replace(query, states=(), tags=())).rows:
+        for entry in find(whole)[0].rows:
             if (of_case := entries.get(CaseId(entry.slot.suite, entry.slot.eval_id))) is not None:
                 of_case.append(entry)
     if only_differing:
@@ -86,7 +91,7 @@ def matching_cases(index: RunIndex, stored: StoredRun, query: RowQuery, *, only_
     trials = _Trials(list(cells))
     for found in entries.values():
         trials.add_case(found, numbers)
-    return MatchingCases(tuple(entries), page.facets, trials)
+    return MatchingCases(tuple(entries), facets, page.progress, trials)
 
 
 def _differ(entries: Iterable[RowEntry]) -> bool:

@@ -19,11 +19,13 @@ from agentv.view.assets import asset_at
 from agentv.view.library import Library, UnknownRunError
 from agentv.view.pages.compare import compare_page, compare_two_page
 from agentv.view.pages.grid import grid_page
+from agentv.view.pages.judge import judge_page
 from agentv.view.pages.page import Page, Request, error_page, page_html
-from agentv.view.pages.row import case_page, row_page
+from agentv.view.pages.row import case_page, row_page, text_page
 from agentv.view.pages.rows import rows_page
 from agentv.view.pages.run import run_page
 from agentv.view.pages.runs import runs_page
+from agentv.view.pages.trend import trend_page
 
 MakePage: TypeAlias = Callable[[Request], Page]
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -34,9 +36,12 @@ _PAGES: Mapping[str, MakePage] = {
     "/r/{run}/rows": rows_page,
     "/r/{run}/grid": grid_page,
     "/r/{run}/row/{seq}": row_page,
+    "/r/{run}/row/{seq}/text/{text}": text_page,
     "/r/{run}/case/{case}": case_page,
     "/compare": compare_two_page,
     "/compare/{runs}": compare_page,
+    "/trend/{suite}": trend_page,
+    "/judge/{judge}": judge_page,
 }
 _THREADS = 4
 _MAX_REQUEST_BYTES = 1024 * 1024
@@ -97,6 +102,7 @@ class ViewServer:
         if self._runner is not None:
             await self._runner.cleanup()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._library.close)
 
     @property
     def _cookie(self) -> str:

@@ -566,3 +566,29 @@ def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **
     return generate_evals(
         EvalsOptions(data=data, out=out, count=count, limit=limit, append=append), GenerateOptions(**given)
     )
+
+
+@command.command("categories")
+@click.argument("run", default="latest", metavar="[RUN]")
+@click.option("--target", metavar="NAME", help="Target that proposes the categories; use a strong model.")
+@click.option(
+    "--targets-file", "--targets", "targets_file", metavar="FILE", help="Targets file or folder (default: nearest)."
+)
+@click.option("--accept", is_flag=True, help="Accept the categories that were proposed last; calls no model.")
+@click.option("--only", multiple=True, metavar="NAME", help="Accept only this category; repeatable.")
+@click.option("--dry-run", is_flag=True, help="Print the request without sending it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def categories(run: str, *, accept: bool, only: tuple[str, ...], **given: Any) -> int:
+    """Propose failure categories from the notes in a run's labels.
+
+    The model gets the notes of labels that are no passes and have no category. It proposes categories, each with the
+    notes that belong to it. The proposal changes nothing: with --accept, a person adds the proposed categories to the
+    run and assigns them to the labels.
+
+    RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
+
+    Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 no label has a note to sort.
+    """
+    from agentv.cli.evals.generate_categories import CategoriesOptions, generate_categories
+
+    return generate_categories(run, CategoriesOptions(accept=accept, only=only), GenerateOptions(**given))

@@ -17,6 +17,12 @@ def command() -> None:
     "--criterion", metavar="NAME", help="Use the labels for this criterion (default: each that the evaluator scores)."
 )
 @click.option("--labels", metavar="FILE", help="Use the human labels in FILE instead of the imported ones.")
+@click.option(
+    "--random-sample",
+    "is_random_sample",
+    is_flag=True,
+    help="The answers labelled in FILE are a random sample of the run's answers.",
+)
 @click.option("--by", type=click.Choice(["tag"]), help="Also show the results for each tag of the cases.")
 @click.option(
     "-o", "--output", "outputs", multiple=True, metavar="FILE", help="Also write FILE (.html or .md); repeatable."
@@ -28,7 +34,8 @@ def calibrate_command(run: str, **options: Any) -> int:
 
     Prints agreement, kappa, the confusion matrix and the disagreements, and saves the judge's error rates in a small
     file in .agentv/calibrations. Commit this file: reports of runs with the same judge and judge prompt then also show
-    a pass rate corrected for these errors.
+    a pass rate corrected for these errors. Nothing is saved if the labelled answers were picked: labels must be those
+    of all answers, of answers drawn for review, or of a random sample (--random-sample).
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """

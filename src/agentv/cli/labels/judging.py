@@ -4,7 +4,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import chdir, suppress
 from pathlib import Path
 from typing import TextIO
@@ -13,7 +13,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.labels.label_file import criteria_by_case, read_labels
+from agentv.cli.labels.label_file import read_labels
 from agentv.cli.running.scored import answer_tasks_of
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.screen import print_documents, refuse_unknown_suffixes, write_documents
@@ -25,6 +25,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.runs.run import run_plan
+from agentv.engine.stored.judge_cards import LabelledRun, Pairing, find_pairings, labelled_answers, make_card
 from agentv.engine.stored.rejudge import (
     RejudgePlan,
     evaluators_with_judges,
@@ -58,18 +59,17 @@ from agentv.scoring.judges.consistency import consistency
 from agentv.scoring.judges.labels import (
     LabelledAnswer,
     LabelledAnswers,
-    judge_opinion,
-    judged_criterion,
-    label_answers,
+    result_opinion,
 )
-from agentv.scoring.judges.report_card import ReportCard, disagreements, report_card
+from agentv.scoring.judges.report_card import ReportCard
 from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.judgements.calibrations import save_calibration
 from agentv.storage.records.json_line import pretty
 from agentv.storage.run.find import find_run
+from agentv.storage.run.judgements import read_judged_rows
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import StoredRun, open_run
-from agentv.types.errors import AgentvError, ConfigError, StorageError, UnknownNameError
+from agentv.types.errors import AgentvError, ConfigError, StorageError
 from agentv.types.events import RowFinished, RunEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
@@ -78,9 +78,6 @@ from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.summaries import Calibration
 
-_HUMAN = "human"
-"""The type of evaluators whose scores are human labels; they cannot be calibrated."""
-
 
 class CalibrateOptions(Struct, frozen=True, kw_only=True):
     """The options of `agentv judge calibrate`."""
@@ -88,26 +85,11 @@ class CalibrateOptions(Struct, frozen=True, kw_only=True):
     evaluator: str | None = None
     criterion: str | None = None
     labels: str | None = None
+    is_random_sample: bool = False
     by: str | None = None
     outputs: tuple[str, ...] = ()
     no_save: bool = False
     as_json: bool = False
-
-
-class _Pairing(Struct, frozen=True):
-    """A judge and the labels to compare it with: the criterion that the judge scores, and that of the labels."""
-
-    evaluator: str
-    criterion: str
-    label_criterion: str
-
-
-class _Labelled(Struct, frozen=True):
-    """A run's labels with the results that they are about."""
-
-    stored: StoredRun
-    labels: Sequence[Label]
-    rows: Sequence[CaseResult]
 
 
 def calibrate(reference: str, options: CalibrateOptions) -> int:
@@ -115,28 +97,56 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
     refuse_unknown_suffixes(options.outputs)
     home = find_home(Path.cwd())
     stored = open_run(find_run(home, reference))
-    labels = list(stored.labels()) if options.labels is None else read_labels(stored, options.labels, annotator=None)
+    labels = _given_labels(stored, options)
     if not labels:
         raise ConfigError(
             f"run {stored.run_id} has no labels; import some with `agentv label {stored.run_id} --in FILE`, "
             "or give --labels FILE"
         )
-    slots = {label.slot for label in labels}
-    labelled = _Labelled(stored, labels, [row for row in stored.results() if row.slot in slots])
+    labelled = LabelledRun.of(stored, labels)
     if options.by == "tag" and not any(row.tags for row in labelled.rows):
         raise ConfigError(no_tags_message("labelled case"))
     cards: list[JudgeCard] = []
     files: list[str | None] = []
-    for pairing in _pairings(labelled, options):
-        found = _labelled_answers(labelled, pairing)
-        card = _make_card(labelled, pairing, found, by_tag=options.by == "tag")
+    for pairing in find_pairings(labelled, evaluator=options.evaluator, criterion=options.criterion):
+        found = labelled_answers(labelled, pairing)
+        card = make_card(labelled, pairing, found, by_tag=options.by == "tag")
         cards.append(card)
         file = None
-        if not options.no_save:
+        if not _is_sample(labelled, pairing, found):
+            click.echo(f"calibration of {one_line(pairing.evaluator)} not saved: {NOT_A_SAMPLE}", err=True)
+        elif not options.no_save:
             file = _save_calibration(home, labelled=labelled, pairing=pairing, answers=found.answers, card=card.card)
         files.append(file)
     _print_cards(cards, files, options)
     return 0
+
+
+NOT_A_SAMPLE = (
+    "the labelled answers were picked, so that they may differ from the others; use labels of all answers, of answers "
+    "drawn for review, or of a random sample (--random-sample)"
+)
+
+
+def _given_labels(stored: StoredRun, options: CalibrateOptions) -> list[Label]:
+    if options.labels is not None:
+        return read_labels(stored, options.labels, annotator=None, is_random_sample=options.is_random_sample)
+    if options.is_random_sample:
+        raise ConfigError("--random-sample is about the file of --labels; give it when you import labels")
+    return list(stored.labels())
+
+
+def _is_sample(labelled: LabelledRun, pairing: Pairing, found: LabelledAnswers) -> bool:
+    """Return True if the labelled answers were drawn at random, or are all that the judge judged."""
+    if found.is_drawn:
+        return True
+    names = {(label.slot, label.answer_seq) for label in labelled.labels if label.criterion == pairing.label_criterion}
+    return all(
+        (row.slot, row.answer_seq) in names
+        for row in read_judged_rows(labelled.stored, {pairing.evaluator})
+        for judgement in row.judgements
+        if result_opinion(judgement.result, pairing.criterion) is not None
+    )
 
 
 def _print_cards(cards: Sequence[JudgeCard], files: Sequence[str | None], options: CalibrateOptions) -> None:
@@ -152,85 +162,8 @@ def _print_cards(cards: Sequence[JudgeCard], files: Sequence[str | None], option
         click.echo(f"Wrote {one_line(file)}")
 
 
-def _pairings(labelled: _Labelled, options: CalibrateOptions) -> list[_Pairing]:
-    """Return the selected judges with their labels. Raises ConfigError, with the known names, if there are none."""
-    evaluators = sorted({each.name for row in labelled.rows for each in row.evaluator_results if each.type != _HUMAN})
-    if options.evaluator is not None and options.evaluator not in evaluators:
-        raise UnknownNameError("evaluator", options.evaluator, known=evaluators)
-    labelled_criteria = list(dict.fromkeys(label.criterion for label in labelled.labels))
-    if options.criterion is not None and options.criterion not in labelled_criteria:
-        raise ConfigError(
-            f"no label has the criterion {options.criterion!r}; labelled criteria: {_names_text(labelled_criteria)}"
-        )
-    found = list(dict.fromkeys(_all_pairings(labelled, labelled_criteria, options)))
-    if found:
-        return found
-    raise ConfigError(
-        "no selected evaluator scores a labelled criterion; labelled criteria: "
-        f"{_names_text(labelled_criteria)}; evaluators: {_names_text(evaluators)}. Give both, e.g. "
-        f"--evaluator {evaluators[0] if evaluators else 'NAME'} --criterion {labelled_criteria[0]}"
-    )
-
-
-def _all_pairings(
-    labelled: _Labelled, labelled_criteria: Sequence[str], options: CalibrateOptions
-) -> Iterator[_Pairing]:
-    """Yield a pairing for each result of a judge on a labelled criterion; the same pairing may occur several times.
-
-    If the options name both evaluator and criterion, the two are compared even if the evaluator has no such criterion.
-    """
-    for row in labelled.rows:
-        for result in row.evaluator_results:
-            if result.type == _HUMAN or options.evaluator not in (None, result.name):
-                continue
-            if options.criterion is not None and options.evaluator is not None:
-                criteria = {each.criterion_name for each in result.results}
-                criterion = options.criterion if options.criterion in criteria else judged_criterion(result)
-                yield _Pairing(result.name, criterion, options.criterion)
-                continue
-            for name in labelled_criteria:
-                if options.criterion in (None, name) and judge_opinion(row, result.name, name) is not None:
-                    yield _Pairing(result.name, name, name)
-
-
-def _names_text(names: Sequence[str]) -> str:
-    return ", ".join(repr(one_line(name)) for name in names) or "none"
-
-
-def _labelled_answers(labelled: _Labelled, pairing: _Pairing) -> LabelledAnswers:
-    criteria = criteria_by_case(labelled.stored, {label.slot.eval_id for label in labelled.labels})
-    found = label_answers(
-        labelled.rows,
-        labelled.labels,
-        criteria,
-        evaluator=pairing.evaluator,
-        criterion=pairing.criterion,
-        label_criterion=pairing.label_criterion,
-    )
-    if found.unconverted:
-        more = f" (and {len(found.unconverted) - 1:,} more)" if len(found.unconverted) > 1 else ""
-        raise ConfigError(f"a label cannot be converted to a score from 0 to 1: {found.unconverted[0]}{more}")
-    return found
-
-
-def _make_card(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers, *, by_tag: bool) -> JudgeCard:
-    tags = sorted({tag for answer in found.answers for tag in answer.tags}) if by_tag else []
-    remarks = []
-    if found.unjudged:
-        remarks.append(f"{count_text(found.unjudged, 'labelled answer')} on which the judge gave no verdict")
-    return JudgeCard(
-        run_id=labelled.stored.run_id,
-        evaluator=pairing.evaluator,
-        criterion=pairing.label_criterion,
-        card=report_card(found.answers),
-        by_tag={tag: report_card([each for each in found.answers if tag in each.tags]) for tag in tags},
-        disagreements=disagreements(found.answers),
-        remarks=tuple(remarks),
-    )
-
-
 def _save_calibration(
-    home: Path, labelled: _Labelled, pairing: _Pairing, answers: Sequence[LabelledAnswer], card: ReportCard
+    home: Path, labelled: LabelledRun, pairing: Pairing, answers: Sequence[LabelledAnswer], card: ReportCard
 ) -> str | None:
     """Save the calibration for the judge setups it was measured on; return the path of its file.
 

@@ -33,15 +33,26 @@ def command() -> None:
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--in", "file", required=True, metavar="FILE", help="JSON Lines or CSV with labels; - is standard input.")
 @click.option("--annotator", metavar="NAME", help="Annotator of the labels that name none.")
+@click.option(
+    "--random-sample",
+    "is_random_sample",
+    is_flag=True,
+    help="The labelled answers are a random sample of the run's answers.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-def import_command(run: str, file: str, annotator: str | None, *, as_json: bool) -> int:
+def import_command(run: str, file: str, annotator: str | None, *, is_random_sample: bool, as_json: bool) -> int:
     """Import human labels (scores and comments) of a run's answers into the run's labels.jsonl.
 
-    FILE has one label per line, with the fields eval_id (the case id), criterion, score and annotator. The fields
-    reasoning and time are optional, and so is annotator if --annotator is given. If the case has several results, the
-    fields suite (the eval file), target, prompt and trial select one of them. If a line is invalid, nothing is
+    FILE has one label per line, with the fields eval_id (the case id), criterion, score and annotator; verdict (pass,
+    fail or unsure) may stand in place of score. The fields reasoning, note, category and time are optional, and so is
+    annotator if --annotator is given. If the case has several results, the fields suite (the eval file), target, prompt
+    and trial select one of them. If a line is invalid, nothing is
     imported. If an annotator scores an answer by the same criterion again, only the new score counts; labels.jsonl
     contains both.
+
+    Labels correct the pass rate of the run, and calibrate a judge, if the labelled answers were drawn at random: the
+    field draw says how, and --random-sample that they are a random sample of all answers. Labels of all answers need
+    neither.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
     """
@@ -64,22 +75,26 @@ def import_command(run: str, file: str, annotator: str | None, *, as_json: bool)
             click.echo(f"note: run {stored.run_id} is not closed: no checksum of {LABELS_FILE} was recorded", err=True)
 
     try:
-        labels = read_labels(stored, file, annotator=annotator)
+        labels = read_labels(stored, file, annotator=annotator, is_random_sample=is_random_sample)
     except EvalFileError as error:
         raise ConfigError(f"{error}\nnothing was imported: a file is imported completely or not at all") from error
-    before = len(current_labels(stored.all_labels()))
+    stored_before = tuple(stored.all_labels())
     if labels:
         append_labels(stored.folder, labels, run_id=stored.run_id, note=note)
-    corrected = before + len(labels) - len(current_labels(stored.all_labels()))
+    stored_now = tuple(stored.all_labels())
+    added = len(stored_now) - len(stored_before)
+    corrected = len(current_labels(stored_before)) + added - len(current_labels(stored_now))
     labels_file = str(stored.folder / LABELS_FILE)
     if as_json:
-        output = {"run_id": stored.run_id, "file": labels_file, "labels": len(labels), "corrections": corrected}
+        output = {"run_id": stored.run_id, "file": labels_file, "labels": added, "corrections": corrected}
         click.echo(json.dumps({"schema": LABELS_SCHEMA, **output}))
         return 0
-    scores = count_text(len(labels), "score")
+    scores = count_text(added, "score")
     annotators = count_text(len({label.annotator for label in labels}), "annotator")
     replaced = f" ({corrected} of them replaced an earlier score)" if corrected else ""
-    click.echo(f"Imported {scores} of {annotators}{replaced}: {labels_file}")
+    stored_already = count_text(len(labels) - added, "label")
+    known = f"; {stored_already} of the file had been imported before" if added < len(labels) else ""
+    click.echo(f"Imported {scores} of {annotators}{replaced}{known}: {labels_file}")
     return 0
 
 
@@ -111,3 +126,22 @@ def agreement_command(run: str, **options: Any) -> int:
     from agentv.cli.labels.label_file import AgreementOptions, show_agreement
 
     return show_agreement(run, AgreementOptions(**options))
+
+
+@command.command("categories", short_help="List, rename and merge failure categories.")
+@click.argument("run", default="latest", metavar="[RUN]")
+@click.option("--rename", nargs=2, metavar="OLD NEW", help="Rename a category.")
+@click.option("--merge", multiple=True, metavar="NAME", help="Merge this category; repeatable, with --into.")
+@click.option("--into", metavar="NAME", help="The category that --merge merges into; it may be new.")
+@click.option("--json", "as_json", is_flag=True, help="Print the categories as one JSON object.")
+def categories_command(run: str, **options: Any) -> int:
+    """Show the failure categories of a run's labels, with the share of answers in each.
+
+    If the labelled answers were drawn for review, the shares are those of all answers of the run, with intervals.
+    Changes are added to the run's categories.jsonl; no label is changed.
+
+    RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
+    """
+    from agentv.cli.labels.category_list import CategoryOptions, show_categories
+
+    return show_categories(run, CategoryOptions(**options))

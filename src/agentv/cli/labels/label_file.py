@@ -9,11 +9,13 @@ from msgspec import Struct
 
 from agentv.cli.screen import print_documents, refuse_unknown_suffixes, write_documents
 from agentv.engine.running.clock import make_clock
+from agentv.engine.stored.label_rates import criteria_by_case
 from agentv.loading.files.places import find_home
 from agentv.reports.judge import AGREEMENT_SCHEMA, agreement_document, agreement_to_json
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.scoring.counting.groups import no_tags_message
 from agentv.scoring.judges.agreement import Metric
+from agentv.scoring.judges.draws import as_random_sample
 from agentv.scoring.judges.feedback import parse_feedback
 from agentv.scoring.judges.labels import fit_labels, row_for_labels
 from agentv.scoring.judges.report_card import (
@@ -29,17 +31,22 @@ from agentv.types.json_value import JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.problems import Problem
 from agentv.types.records.label import Feedback, Label
-from agentv.types.scales import EvaluationCriteria
 
 
-def read_labels(stored: StoredRun, file: str, *, annotator: str | None) -> list[Label]:
+def read_labels(stored: StoredRun, file: str, *, annotator: str | None, is_random_sample: bool = False) -> list[Label]:
     """Return the labels in a file; `-` is standard input. `annotator` is the default for scores that name none.
+
+    With `is_random_sample`, labels without a draw are those of a random sample of the run's answers.
 
     Prints to standard error a note on each criterion that the cases do not define. Raises EvalFileError that lists
     every line that cannot be read, or else every line that makes no label: it does not match exactly one answer, names
     another run, has no annotator, or its score does not fit the criterion's scale.
     """
-    return match_labels(stored, read_feedback(file), file, annotator=annotator)
+    labels = match_labels(stored, read_feedback(file), file, annotator=annotator)
+    if not is_random_sample:
+        return labels
+    answers = sum(row_for_labels(row).answer_seq is not None for row in stored.results())
+    return as_random_sample(labels, answers)
 
 
 def match_labels(
@@ -66,15 +73,6 @@ def match_labels(
     for note in found.notes:
         click.echo(f"note: {note}", err=True)
     return found.labels
-
-
-def criteria_by_case(stored: StoredRun, case_ids: set[str]) -> dict[tuple[str, str], list[EvaluationCriteria]]:
-    """Return the criteria of the cases with these ids, by suite and id."""
-    return {
-        (case.suite, case.eval_id): [EvaluationCriteria.from_dict(each) for each in case.criteria]
-        for case in stored.cases()
-        if case.eval_id in case_ids
-    }
 
 
 def read_feedback(file: str) -> Sequence[Feedback]:

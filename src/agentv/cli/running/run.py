@@ -128,12 +128,14 @@ def run_paths(
 
 
 def _check_judged(files: Sequence[Path], options: RunOptions, cwd: Path) -> None:
-    """Raise ConfigError for a table without `--evaluator`. Lines of JSON may be cases, with evaluators of their own."""
-    tables = [file for file in files if file.suffix.lower() in ROW_SUFFIXES and file.suffix != ".jsonl"]
+    """Raise ConfigError for a file of rows without evaluators, unless there is `--evaluator`."""
+    tables = [file for file in files if file.suffix.lower() in ROW_SUFFIXES]
     if tables and not options.row_evaluators:
-        from agentv.loading.suites.short_evaluators import advice_on_rows
+        from agentv.loading.suites.short_evaluators import advice_on_rows, lacks_evaluators
 
-        raise ConfigError(advice_on_rows(tables[0], relative_to_cwd(tables[0], cwd)))
+        unjudged = next(filter(lacks_evaluators, tables), None)
+        if unjudged is not None:
+            raise ConfigError(advice_on_rows(unjudged, relative_to_cwd(unjudged, cwd)))
 
 
 def _begin_slow_work(file: Path, options: RunOptions, cwd: Path, background: ExitStack) -> Callable[[], GitState]:

@@ -192,11 +192,21 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
     "globs",
     multiple=True,
     metavar="GLOB",
-    help="Export cases whose id matches; repeatable. Cannot be combined with --errors or --failed.",
+    help="Export cases whose id matches; repeatable. Cannot be combined with --errors, --failed or --category.",
 )
+@click.option("--category", metavar="NAME", help="Export cases in this failure category, which becomes a tag.")
 @click.option("-o", "--output", required=True, metavar="FILE", help="Eval file to write (.yaml, .yml or .jsonl).")
 @click.option("--json", "as_json", is_flag=True, help="Print the names of the written files as one JSON object.")
-def export_command(run: str, *, failed: bool, errors: bool, globs: tuple[str, ...], output: str, as_json: bool) -> int:
+def export_command(
+    run: str,
+    *,
+    failed: bool,
+    errors: bool,
+    globs: tuple[str, ...],
+    category: str | None,
+    output: str,
+    as_json: bool,
+) -> int:
     """Write an eval file with some cases of a run, to work on them or to keep them as a regression test.
 
     The cases and their evaluators are written as they were in the run, even if the eval file has changed since. Each
@@ -216,13 +226,13 @@ def export_command(run: str, *, failed: bool, errors: bool, globs: tuple[str, ..
     from agentv.storage.run.stored import open_run
     from agentv.types.errors import ConfigError, NothingFoundError
 
-    if errors + failed + bool(globs) > 1:
-        raise ConfigError("--errors, --failed and --case exclude each other; give one of them")
+    if errors + failed + bool(globs) + (category is not None) > 1:
+        raise ConfigError("--errors, --failed, --case and --category exclude each other; give one of them")
     path = Path(output)
     check_format(path)
     stored = open_run(find_run(find_home(Path.cwd()), run))
     only = "cases" if globs else "errors" if errors else "failed"
-    suite = exported_suite(stored, only, globs, folder=path.parent)
+    suite = exported_suite(stored, only, globs, folder=path.parent, category=category)
     if not suite.cases:
         raise NothingFoundError(f"run {stored.run_id} has no case that these options select; nothing was written")
     records = Records("eval", iter(suite.cases), suite.other_keys)

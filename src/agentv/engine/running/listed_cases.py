@@ -93,7 +93,7 @@ def with_cases(
         record = records.get((case.name.suite, case.name.eval_id, case.name.prompt))
         return CaseOutcome(
             result=rows[case.seq],
-            question="" if record is None else record.question,
+            question="" if record is None else record.last_question,
             expected="" if record is None else record.reference_answer or record.expected_outcome,
             failed=case.failed,
             results=case.results,

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.scoring.counting.case_sums import case_of
+from agentv.engine.stored.label_rates import load_label_rates
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.judges.labels import result_opinion
 from agentv.scoring.keys.identity import score_key, stored_expectation_key
@@ -26,10 +26,24 @@ Expectations = Mapping[tuple[str, str], Sequence[str]]
 
 
 def load_corrected_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
-    """Return the pass rate of each target by each judge, if a calibration applies to any of the judgements.
+    """Return the pass rate of each target by each judge that can be corrected.
+
+    Labels of this run come first, if they were drawn at random; then a calibration of the judge, which was measured on
+    labels of another run; then labels that were picked. Raises StorageError for a file that cannot be read.
+    """
+    rates: dict[tuple[str, str, str], CorrectedRate] = {}
+    for rate in (*load_label_rates(run), *_calibrated_rates(run)):
+        key = (rate.evaluator, rate.criterion, rate.target)
+        known = rates.get(key)
+        if known is None or (known.is_picked and rate.rate is not None):
+            rates[key] = rate
+    return tuple(rates.values())
+
+
+def _calibrated_rates(run: StoredRun) -> tuple[CorrectedRate, ...]:
+    """Return the rates that are corrected by a calibration.
 
     Calibrations are those of the `.agentv` folder that contains the run; without any, no file of the run is read.
-    Raises StorageError for a file that cannot be read.
     """
     calibrations = load_calibrations(run.folder.resolve().parent.parent)
     if not calibrations:
@@ -111,7 +125,7 @@ class _CalibratedJudge(Struct):
         if opinion is None:
             return
         tally = self.tallies.setdefault(key.target, Tally())
-        tally.add("pass" if opinion.passed else "fail", opinion.value, case=case_of(key))
+        tally.add("pass" if opinion.passed else "fail", opinion.value, case=judgement.cluster)
         applies = self._applies_to(judgement, expectations.get((key.suite, key.eval_id), ()))
         self.matched[key.target] = self.matched.get(key.target, 0) + applies
 

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from agentv.engine.stored.categories import slots_in_category
 from agentv.engine.stored.resume import row_selector
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
-from agentv.types.messages_json import message_to_json, part_to_json
+from agentv.types.messages_json import message_to_json, part_to_json, short_messages
 from agentv.types.records.run import CaseRecord
 
 
@@ -24,14 +26,20 @@ class ExportedSuite(Struct, frozen=True):
     suites: tuple[str, ...]
 
 
-def exported_suite(run: StoredRun, only: str, globs: Sequence[str], *, folder: Path) -> ExportedSuite:
+def exported_suite(
+    run: StoredRun, only: str, globs: Sequence[str], *, folder: Path, category: str | None = None
+) -> ExportedSuite:
     """Return the cases of a run that `only` selects: `failed`, `errors`, or `cases` whose id matches one of `globs`.
 
-    Paths of attached files are relative to `folder`, where the eval file will be. Raises ConfigError if two suites
-    define a criterion differently.
+    With `category`, these are instead the cases of answers that people put into that failure category; it becomes a tag
+    of each. Paths of attached files are relative to `folder`, where the eval file will be. Raises ConfigError if two
+    suites define a criterion differently.
     """
-    is_chosen = row_selector(only, globs)
-    chosen = {(row.slot.suite, row.eval_id, row.prompt) for row in run.results() if is_chosen(row)}
+    if category is None:
+        is_chosen = row_selector(only, globs)
+        chosen = {(row.slot.suite, row.eval_id, row.prompt) for row in run.results() if is_chosen(row)}
+    else:
+        chosen = {(slot.suite, slot.eval_id, slot.prompt) for slot in slots_in_category(run, category)}
     same_ids = run.cases_named({(suite, eval_id) for suite, eval_id, _ in chosen})
     by_key = {(record.suite, record.eval_id, record.prompt): record for record in same_ids}
     records = {key: record for key, record in by_key.items() if key in chosen}
@@ -43,13 +51,19 @@ def exported_suite(run: StoredRun, only: str, globs: Sequence[str], *, folder: P
         )
     id_counts = Counter(record.eval_id for record in records.values())
     cases = tuple(
-        _case(record, run.run_id, folder, is_unique=id_counts[record.eval_id] == 1) for record in records.values()
+        _case(_tagged(record, category), run.run_id, folder, is_unique=id_counts[record.eval_id] == 1)
+        for record in records.values()
     )
     criteria = _criteria(records.values())
-    other_keys: dict[str, JsonValue] = {"$schema": "agentv-eval-v2", "description": f"Cases of run {run.run_id}"}
+    description = f"Cases of run {run.run_id}"
+    other_keys: dict[str, JsonValue] = {"$schema": "agentv-eval-v2", "dialect": "agentv", "description": description}
     if criteria:
         other_keys["criteria"] = criteria
     return ExportedSuite(cases, other_keys, tuple(dict.fromkeys(suite for suite, _, _ in records)))
+
+
+def _tagged(record: CaseRecord, category: str | None) -> CaseRecord:
+    return record if category is None else replace(record, tags=tuple(dict.fromkeys((*record.tags, category))))
 
 
 def _criteria(records: Iterable[CaseRecord]) -> list[JsonValue]:
@@ -74,11 +88,12 @@ def _case(record: CaseRecord, run_id: str, folder: Path, *, is_unique: bool) -> 
     if record.expected_outcome:
         case["expected_outcome"] = record.expected_outcome
     if record.input_messages or not record.turns:
-        case["input_messages"] = [_message(message, folder) for message in record.input_messages]
+        case["input"] = short_messages([_message(message, folder) for message in record.input_messages], "user")
     if record.turns:
         case["turns"] = [_turn(turn, record.eval_id) for turn in record.turns]
     if record.expected_messages:
-        case["expected_messages"] = [_message(message, folder) for message in record.expected_messages]
+        expected = [_message(message, folder) for message in record.expected_messages]
+        case["expected"] = short_messages(expected, "assistant")
     if record.tags:
         case["tags"] = list(record.tags)
     case["metadata"] = {**record.metadata, "origin": origin}

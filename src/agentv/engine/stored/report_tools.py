@@ -109,8 +109,13 @@ class SavedReports:
         cases: Iterable[CaseRecord] = self._cases
         if report.folder is not None and Path(report.folder).is_dir():
             cases = open_run(Path(report.folder)).cases_named({(row.suite, row.eval_id) for row in rows})
-        known = {case_key_of(case): CaseTexts(case.question, expected_of(case)) for case in cases}
+        known = {case_key_of(case): texts_of(case) for case in cases}
         return [known.get(case_key_of(row), CaseTexts()) for row in rows]
+
+
+def texts_of(case: CaseRecord) -> CaseTexts:
+    """Return the texts of a case that lists and data frames show: the user's last message, and what is expected."""
+    return CaseTexts(case.last_question, expected_of(case))
 
 
 def expected_of(case: CaseRecord) -> str:

@@ -21,7 +21,7 @@ from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.suites.contents import is_message, read_case_messages, read_content_of
 from agentv.loading.suites.criteria import read_criteria
 from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, listed_evaluators, read_evaluators
-from agentv.loading.suites.prompts import SuitePrompt, make_fill
+from agentv.loading.suites.prompts import INPUT_VARIABLE, SuitePrompt, make_fill
 from agentv.loading.suites.variables import SuiteVariables, Template
 from agentv.loading.translation.importers import SuiteImport
 from agentv.scoring.results.applicable import (
@@ -309,8 +309,9 @@ def _with_filled_evaluators(
 
 def _with_prompts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuiteParts, scope: CaseScope) -> EvalCase:
     """Return a case with its messages for each of the suite's prompts."""
-    values = None if scope.variables is None else scope.evaluators.variables or {}
-    severity: Severity = "error" if scope.variables is None else scope.variables.undefined_severity
+    values = {**_input_text(case), **(scope.evaluators.variables or {})}
+    # In a file without variables a name in braces may be meant as text, which is sent as written.
+    severity: Severity = "warning" if scope.variables is None else scope.variables.undefined_severity
 
     def applied(prompt: SuitePrompt) -> PromptMessages:
         def report(fault: Fault) -> None:
@@ -326,6 +327,12 @@ def _with_prompts(reader: Reader, at: JsonPath, case: EvalCase, parts: SuitePart
             place = (*at, "execution", "prompts", index)
             reader.error(place, f"unknown prompt {name!r}", allowed=listed, suggestion=nearest(name, known))
     return replace(case, prompts=tuple(map(applied, _chosen(case, parts))))
+
+
+def _input_text(case: EvalCase) -> dict[str, JsonValue]:
+    """Return the text of a case's only message as the variable `input`; nothing for several messages or parts."""
+    contents = [message.content for message in case.input_messages]
+    return {INPUT_VARIABLE: contents[0]} if len(contents) == 1 and isinstance(contents[0], str) else {}
 
 
 def _chosen(case: EvalCase, parts: SuiteParts) -> list[SuitePrompt]:

@@ -13,10 +13,13 @@ from agentv.loading.files.path_guard import FileProblemError
 from agentv.loading.models.eval_files import PromptModel
 from agentv.loading.models.reader import Reader, kind_of
 from agentv.loading.suites.contents import read_message
-from agentv.templating.case_variables import Fault, as_text, fill_text
+from agentv.templating.case_variables import Fault, as_text, fill_text, used_names
 from agentv.types.cases import PromptMessages
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, Part, TextPart
+
+INPUT_VARIABLE = "input"
+"""The variable of prompts that is the text of the case's own message, unless the case has another variable so named."""
 
 _FILE_PREFIX = "file://"
 _FILE_NAME = re.compile(r"[^\s{}]+\.[A-Za-z0-9]{1,5}")
@@ -43,6 +46,18 @@ class SuitePrompt(Struct, frozen=True):
         """True if the messages of the case are inserted; if not, a case needs no messages."""
         return None in self.messages
 
+    @property
+    def takes_input(self) -> bool:
+        """True if the messages of the case are inserted, or its text as a variable."""
+        return self.skip is not None or self.has_case_messages or INPUT_VARIABLE in set(self._names())
+
+    def _names(self) -> Iterator[str]:
+        for message in self.messages:
+            content = () if message is None else message.content
+            texts = (content,) if isinstance(content, str) else content or ()
+            for text in texts:
+                yield from used_names(text if isinstance(text, str) else getattr(text, "text", ""))
+
     def applied_to(self, case_messages: tuple[Message, ...], fill: Fill) -> PromptMessages:
         """Return the messages to send for a case; `case_messages` are already filled."""
         messages: list[Message] = []
@@ -63,10 +78,8 @@ def _filled_part(part: Part, fill: Fill) -> Part:
     return TextPart(fill(part.text)) if isinstance(part, TextPart) else part
 
 
-def make_fill(values: JsonObject | None, report: Callable[[Fault], None]) -> Fill:
-    """Return a function that fills a prompt's texts for one case; with `values` None texts stay as written."""
-    if values is None:
-        return lambda text: text
+def make_fill(values: JsonObject, report: Callable[[Fault], None]) -> Fill:
+    """Return a function that fills a prompt's texts for one case."""
     return lambda text: as_text(fill_text(text, values, report))
 
 

@@ -23,7 +23,7 @@ from agentv.loading.files.kinds import (
 )
 from agentv.loading.files.path_guard import FileProblemError, case_files, find_matching, is_pattern
 from agentv.loading.files.places import is_folder_path, side_file
-from agentv.loading.files.text import read_bytes, scored_sha256, sha256_of, shown
+from agentv.loading.files.text import read_bytes, sha256_of, shown
 from agentv.loading.models.eval_files import (
     SINGLE_FORM_KEYS,
     DatasetModel,
@@ -54,6 +54,7 @@ from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, 
 from agentv.loading.suites.folders import SuiteFolders
 from agentv.loading.suites.named_definitions import read_named_definitions
 from agentv.loading.suites.prompts import read_prompts
+from agentv.loading.suites.scored_digest import scored_sha256
 from agentv.loading.suites.settings import check_places, setting_path, suite_settings
 from agentv.loading.suites.variables import (
     SuiteVariables,
@@ -135,6 +136,7 @@ class CasesReader(Struct):
             reader.error(at, "there are no cases", allowed=allowed)
             return
         cases: list[EvalCase] = []
+        with_input: list[JsonPath] = []
         for index, item in enumerate(raw):
             if isinstance(item, str) and scope.is_foreign:
                 self._add_listed(cases)
@@ -142,7 +144,10 @@ class CasesReader(Struct):
                 cases = []
             elif (case := self._read_case(reader, (*at, index), scope)) is not None:
                 cases.append(case)
+                if case.input_messages:
+                    with_input.append((*at, index))
         self._add_listed(cases)
+        _warn_of_unsent_inputs(reader, with_input, scope)
 
     def _add_listed(self, cases: Sequence[EvalCase]) -> None:
         if cases or not self.parts:
@@ -521,7 +526,7 @@ def read_suite(
     if suite is not None:
         sha256 = sha256_of(path) if are_lines and not has_errors else hashlib.sha256(data).hexdigest()
         suite = replace(suite, inline_targets=inline_targets, files=_files_beside(path, cases, case_scope, importer))
-        suite = replace(suite, scored_sha256=sha256 if are_lines else scored_sha256(data))
+        suite = replace(suite, scored_sha256=sha256 if are_lines else scored_sha256(reader.document.value))
         suite = _with_project(_with_origin(suite, case_scope, importer, variable_names), sha256, finder, project)
     return ParsedSuite(
         suite,
@@ -601,6 +606,19 @@ def _with_suite_parts(reader: Reader, cases: CaseScope, *, evaluators_given: boo
         needs_outcomes=not (evaluators_given or is_foreign or has_errors),
     )
     return replace(cases, evaluators=scope, parts=parts)
+
+
+def _warn_of_unsent_inputs(reader: Reader, cases: Sequence[JsonPath], scope: CaseScope) -> None:
+    """Record one warning if no prompt sends the messages that the listed cases at these paths have."""
+    prompts = () if scope.parts is None else scope.parts.prompts
+    if cases and prompts and not any(prompt.takes_input for prompt in prompts):
+        inputs = "the input of 1 case is" if len(cases) == 1 else f"the inputs of {len(cases):,} cases are"
+        reader.error(
+            cases[0],
+            f"{inputs} not sent, because no prompt inserts the messages of a case",
+            allowed="write {{ input }} in a prompt, or the entry {case: messages} in its `messages`",
+            severity="warning",
+        )
 
 
 def _template(reader: Reader, at: JsonPath, variables: SuiteVariables | None) -> Template | None:

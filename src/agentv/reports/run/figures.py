@@ -17,8 +17,8 @@ from agentv.reports.text.amounts import (
     tokens_text,
 )
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.signs import Signs
-from agentv.reports.text.width import clip
+from agentv.reports.text.signs import Paint, Signs
+from agentv.reports.text.width import clip, table, wrap_lines
 from agentv.types.results import RowState, RunReport
 from agentv.types.summaries import (
     BaselineSummary,
@@ -77,11 +77,18 @@ def corrected_rows(rates: Sequence[CorrectedRate]) -> list[list[str]]:
     return [[*CORRECTED_HEADS], *map(corrected_cells, rates)] if rates else []
 
 
+def corrected_lines(rates: Sequence[CorrectedRate], width: int | None, paint: Paint, signs: Signs) -> list[str]:
+    """Return the sentences, the table and the notes on corrected rates, in lines of `width` cells."""
+    texts = [*table(corrected_rows(rates), width, paint, mark=signs.ellipsis)]
+    around = corrected_sentences(rates), corrected_notes(rates)
+    sentences, notes = ([line for each in lines for line in wrap_lines(each, width)] for lines in around)
+    return [*sentences, *texts, *notes]
+
+
 def corrected_cells(rate: CorrectedRate) -> list[str]:
     """Return a row of the table, in the order of `CORRECTED_HEADS`."""
-    judge = rate.evaluator if rate.criterion == rate.evaluator else f"{rate.evaluator}, {rate.criterion}"
     return [
-        one_line(f"{judge}: {rate.target}"),
+        f"{_judge_name(rate)}: {one_line(rate.target)}",
         f"{percent_text(rate.raw)} of {rate.judged:,}",
         percent_interval_text(rate.raw_interval),
         percent_text(rate.rate),
@@ -90,13 +97,40 @@ def corrected_cells(rate: CorrectedRate) -> list[str]:
     ]
 
 
-def corrected_notes(rates: Sequence[CorrectedRate]) -> list[str]:
-    """Return why rates are not corrected, one line each."""
+def corrected_sentences(rates: Sequence[CorrectedRate]) -> list[str]:
+    """Return a sentence for each corrected rate: `helpful: judge 49.5 %, people about 68.6 % (53 labels)`.
+
+    Every report and page shows it. The target is named if the rates are of several.
+    """
+    has_targets = len({rate.target for rate in rates}) > 1
     return [
-        f"not corrected for errors of judge {one_line(rate.evaluator)}, target {one_line(rate.target)}: {rate.reason}"
+        f"{_judge_name(rate)}{f', {one_line(rate.target)}' if has_targets else ''}: judge {percent_text(rate.raw)}, "
+        f"people about {percent_text(rate.rate)} ({count_text(rate.labels, 'label')})"
         for rate in rates
-        if rate.reason is not None
+        if rate.rate is not None
     ]
+
+
+def _judge_name(rate: CorrectedRate) -> str:
+    return one_line(rate.evaluator if rate.criterion == rate.evaluator else f"{rate.evaluator}, {rate.criterion}")
+
+
+def corrected_notes(rates: Sequence[CorrectedRate]) -> list[str]:
+    """Return why rates are not corrected, what skipped answers may change, and warnings; one line each."""
+    return [note for rate in rates for note in _corrected_notes(rate)]
+
+
+def _corrected_notes(rate: CorrectedRate) -> Iterator[str]:
+    name = f"judge {one_line(rate.evaluator)}, target {one_line(rate.target)}"
+    if rate.reason is not None:
+        yield f"not corrected for errors of {name}: {rate.reason}"
+    if rate.bounds is not None:
+        low, high = map(percent_text, rate.bounds)
+        answers = count_text(rate.skipped, "labelled answer")
+        verb = "has" if rate.skipped == 1 else "have"
+        yield f"{name}: {answers} {verb} no verdict; {low} if people failed all of these, {high} if they passed all"
+    for warning in rate.warnings:
+        yield f"{name}: {warning}"
 
 
 class Figure(Struct, frozen=True):

@@ -153,4 +153,4 @@ class SideBySide(Struct, frozen=True):
 
 
 def _question(detail: RowDetail) -> str:
-    return "" if detail.case is None else detail.case.question
+    return "" if detail.case is None else detail.case.last_question

@@ -62,7 +62,16 @@ def case_of(slot: ResultKey) -> int:
 
 def session_of(row: CaseResult) -> int | None:
     """Return the number that identifies a row's session; None for a row without one."""
-    return None if row.session is None else digest_64(f"session\0{row.session}") or 1
+    return None if row.session is None else _session_number(row.session)
+
+
+def _session_number(session: str) -> int:
+    return digest_64(f"session\0{session}") or 1
+
+
+def cluster_of_slot(slot: ResultKey, session: str | None) -> int:
+    """Return the number of a session, without one that of the case: rows with the same number are not independent."""
+    return case_of(slot) if session is None else _session_number(session)
 
 
 def cluster_of(row: CaseResult, *, has_trials: bool = True) -> int | None:

@@ -69,8 +69,8 @@ def case_name(row: CaseResult) -> CaseName:
     return CaseName(row.slot.suite, row.slot.eval_id, row.slot.target, row.slot.prompt)
 
 
-_STATES_WORST_FIRST: tuple[RowState, ...] = ("fail", "borderline", "error", "pass", "skipped")
-_STATE_RANKS = {state: rank for rank, state in enumerate(_STATES_WORST_FIRST)}
+STATES_WORST_FIRST: tuple[RowState, ...] = ("fail", "borderline", "error", "pass", "skipped")
+_STATE_RANKS = {state: rank for rank, state in enumerate(STATES_WORST_FIRST)}
 
 
 def shown_first(row: CaseResult) -> tuple[int, int]:

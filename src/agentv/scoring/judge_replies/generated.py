@@ -27,6 +27,42 @@ class GeneratedCase(Struct, frozen=True):
     rubrics: tuple[RubricItem, ...] = ()
 
 
+class GeneratedCategory(Struct, frozen=True):
+    """A failure category as a model proposed it, with the numbers of the notes that belong to it, from 1."""
+
+    name: str
+    description: str
+    notes: tuple[int, ...] = ()
+
+
+def parse_categories(
+    reply: str, *, nonce: str, shown: Iterable[str], notes: int, limit: int
+) -> tuple[GeneratedCategory, ...]:
+    """Return the first `limit` categories in a reply on `notes` notes. Raises UnusableReplyError.
+
+    Each note belongs to the first category that names it, and a category without notes is left out.
+    """
+    taken: set[int] = set()
+    found: dict[str, GeneratedCategory] = {}
+    for value in _list_in(reply, "categories", nonce=nonce, shown=shown, single="name"):
+        fields = value if isinstance(value, Mapping) else {}
+        name, numbers = " ".join(_text(fields.get("name")).split()), fields.get("notes")
+        given = numbers if isinstance(numbers, list) else ()
+        own = [number for number in map(_note_number, given) if 1 <= number <= notes and number not in taken]
+        if name and own and name not in found:
+            taken.update(own)
+            found[name] = GeneratedCategory(name, _text(fields.get("description")), tuple(dict.fromkeys(own)))
+    if not found:
+        raise UnusableReplyError("names no category with the numbers of its notes")
+    return tuple(found.values())[:limit]
+
+
+def _note_number(value: JsonValue) -> int:
+    """Return the number of a note, 0 for anything else."""
+    number = finite_number(value) if not isinstance(value, str) else float(value) if value.isdecimal() else None
+    return int(number) if number is not None and number == int(number) else 0
+
+
 def parse_rubrics(reply: str, *, nonce: str, shown: Iterable[str]) -> tuple[RubricItem, ...]:
     """Return the requirements in a reply, 1 to 7. Raises UnusableReplyError."""
     found = _list_in(reply, "rubrics", nonce=nonce, shown=shown, single="description")

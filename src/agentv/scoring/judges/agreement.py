@@ -7,8 +7,10 @@ chance is then complete, too.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 Label: TypeAlias = str | bool | float
 """An annotator's judgement of one item: a category, or a number."""
@@ -17,22 +19,41 @@ Weights: TypeAlias = Literal["linear", "quadratic"]
 Metric: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 
-def cohen_kappa(first: Sequence[Label | None], second: Sequence[Label | None]) -> float | None:
+def cohen_kappa(
+    first: Sequence[Label | None], second: Sequence[Label | None], *, item_weights: Sequence[float] | None = None
+) -> float | None:
     """Return Cohen's kappa of two annotators, (po - pe) / (1 - pe): all disagreements have the same weight.
 
     `po` is the share of items on which both agree, `pe` the share expected by chance: the sum over the labels of the
     product of both annotators' shares. The sequences hold the labels of the same items in the same order; an item
-    without a label of one annotator (None) is left out. Raises ValueError for different lengths. Cohen 1960,
+    without a label of one annotator (None) is left out. `item_weights` are those of the items, such as 1 / the
+    probability with which each was drawn; None: all the same. Raises ValueError for different lengths. Cohen 1960,
     Educational and Psychological Measurement 20(1).
 
     >>> cohen_kappa(["yes", "yes", "no", "no"], ["yes", "no", "no", "no"])
     0.5
     """
-    pairs = _labelled_pairs(first, second)
-    firsts, seconds = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
-    observed = len(pairs) * sum(one != other for one, other in pairs)
-    expected = len(pairs) ** 2 - sum(count * seconds[label] for label, count in firsts.items())
-    return 1 - observed / expected if expected else None
+    return _kappa(_labelled_pairs(first, second, item_weights), lambda one, other: float(one != other))
+
+
+def _kappa(pairs: Sequence[tuple[Label, Label, float]], distance: Callable[[Label, Label], float]) -> float | None:
+    """Return 1 - the mean observed distance of weighted pairs of labels / the mean distance expected by chance."""
+    firsts, seconds = _sums((one, weight) for one, _, weight in pairs), _sums((two, weight) for _, two, weight in pairs)
+    total = math.fsum(weight for _, _, weight in pairs)
+    observed = math.fsum(weight * distance(one, other) for one, other, weight in pairs)
+    expected = math.fsum(
+        first_count * second_count * distance(one, other)
+        for one, first_count in firsts.items()
+        for other, second_count in seconds.items()
+    )
+    return 1 - total * observed / expected if expected else None
+
+
+def _sums(weighted: Iterable[tuple[Label, float]]) -> dict[Label, float]:
+    sums: dict[Label, float] = {}
+    for label, weight in weighted:
+        sums[label] = sums.get(label, 0.0) + weight
+    return sums
 
 
 def weighted_kappa(
@@ -41,72 +62,73 @@ def weighted_kappa(
     *,
     weights: Weights = "quadratic",
     order: Sequence[Label] | None = None,
+    item_weights: Sequence[float] | None = None,
 ) -> float | None:
     """Return the weighted kappa of two annotators, 1 - sum(w * o) / sum(w * e): near misses have less weight.
 
     `o` and `e` are the observed and the expected share of each pair of labels, `w` the distance between the two, or its
     square. `order` lists the labels from one end to the other, one step apart; without it the labels are numbers with
-    their own distances. Raises ValueError for a label that is not in `order` and for unknown weights. Cohen 1968,
-    Psychological Bulletin 70(4).
+    their own distances. `item_weights` are as in `cohen_kappa`. Raises ValueError for a label that is not in `order`
+    and for unknown weights. Cohen 1968, Psychological Bulletin 70(4).
 
     >>> weighted_kappa(["low", "high"], ["low", "mid"], order=["low", "mid", "high"])
     0.6666666666666667
     """
     _check_choice("weights", weights, get_args(Weights))
-    pairs = _labelled_pairs(first, second)
-    positions = _positions((label for pair in pairs for label in pair), order)
+    pairs = _labelled_pairs(first, second, item_weights)
+    positions = _positions((label for one, other, _ in pairs for label in (one, other)), order)
     power = 1 if weights == "linear" else 2
-    observed = math.fsum(abs(positions[one] - positions[other]) ** power for one, other in pairs)
-    firsts, seconds = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
-    expected = math.fsum(
-        first_count * second_count * abs(positions[one] - positions[other]) ** power
-        for one, first_count in firsts.items()
-        for other, second_count in seconds.items()
-    )
-    return 1 - len(pairs) * observed / expected if expected else None
+    return _kappa(pairs, lambda one, other: abs(positions[one] - positions[other]) ** power)
 
 
 def krippendorff_alpha(
-    units: Iterable[Sequence[Label | None]], *, metric: Metric = "nominal", order: Sequence[Label] | None = None
+    units: Iterable[Sequence[Label | None]],
+    *,
+    metric: Metric = "nominal",
+    order: Sequence[Label] | None = None,
+    item_weights: Sequence[float] | None = None,
 ) -> float | None:
     """Return Krippendorff's alpha of any number of annotators, 1 - Do / De; items may lack some labels.
 
     Each of `units` is one item, with the label of each annotator, None where one gave none; an item with fewer than two
     labels is not counted. `Do` is the mean difference within items, `De` that of all labels pooled. The difference of
     two labels is given by `metric`: `nominal` 0 or 1; `interval` their squared distance, for numbers; `ordinal` the
-    squared distance of their ranks, for numbers or the labels in `order`. Raises ValueError for a label that is not in
-    `order` and for an unknown metric. Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
+    squared distance of their ranks, for numbers or the labels in `order`. `item_weights` are those of the units, such
+    as 1 / the probability with which each was drawn. Raises ValueError for a label that is not in `order` and for an
+    unknown metric. Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
 
     >>> krippendorff_alpha([["yes", "yes"], ["no", "no", None], ["yes", "no"]])
     0.4444444444444444
     """
     _check_choice("metric", metric, get_args(Metric))
-    judged = [unit for unit in map(_given_labels, units) if len(unit) > 1]
-    labels = [label for unit in judged for label in unit]
+    judged = [(unit, weight) for unit, weight in _weighted(map(_given_labels, units), item_weights) if len(unit) > 1]
+    # Weights that are 1 on average leave n - 1, the correction for small samples, as it is.
+    scale = len(judged) / math.fsum(weight for _, weight in judged) if judged else 1.0
+    counts = _sums((label, weight * scale) for unit, weight in judged for label in unit)
     if metric == "nominal":
-        expected = _unequal_pairs(labels)
-        observed = math.fsum(_unequal_pairs(unit) / (len(unit) - 1) for unit in judged)
+        distance = _unequal
     else:
-        positions = _positions(labels, order)
+        positions = _positions(counts, order)
         if metric == "ordinal":
-            positions = _ranks(labels, positions)
-        expected = _scatter([positions[label] for label in labels])
-        observed = math.fsum(_scatter([positions[label] for label in unit]) / (len(unit) - 1) for unit in judged)
-    return 1 - (len(labels) - 1) * observed / expected if expected else None
+            positions = _ranks(counts, positions)
+        distance = partial(_squared, positions)
+    expected = distance(counts)
+    observed = math.fsum(weight * scale * distance(Counter(unit)) / (len(unit) - 1) for unit, weight in judged)
+    return 1 - (math.fsum(counts.values()) - 1) * observed / expected if expected else None
 
 
-def fleiss_kappa(units: Iterable[Sequence[Label]]) -> float | None:
+def fleiss_kappa(units: Iterable[Sequence[Label]], *, item_weights: Sequence[float] | None = None) -> float | None:
     """Return Fleiss' kappa, (P - Pe) / (1 - Pe), of items that the same number of annotators judged.
 
     `P` is the mean share of pairs of annotators who agree on an item, `Pe` the sum of the squared shares of the labels.
-    Each of `units` holds the labels of one item. Raises ValueError if their numbers differ. Fleiss 1971, Psychological
-    Bulletin 76(5).
+    Each of `units` holds the labels of one item; `item_weights` as in `krippendorff_alpha`. Raises ValueError if their
+    numbers differ. Fleiss 1971, Psychological Bulletin 76(5).
 
     >>> fleiss_kappa([["yes", "yes"], ["no", "no"]])
     1.0
     """
-    judged = [_given_labels(labels) for labels in units]
-    label_counts = {len(labels) for labels in judged}
+    judged = list(_weighted(map(_given_labels, units), item_weights))
+    label_counts = {len(labels) for labels, _ in judged}
     if len(label_counts) > 1:
         raise ValueError(
             f"all items must have the same number of labels; they have {', '.join(map(str, label_counts))}"
@@ -114,10 +136,11 @@ def fleiss_kappa(units: Iterable[Sequence[Label]]) -> float | None:
     annotators = label_counts.pop() if label_counts else 0
     if annotators < 2:  # noqa: PLR2004 - one annotator cannot agree
         return None
-    pooled = Counter(label for labels in judged for label in labels)
-    total = len(judged) * annotators
+    pooled = _sums((label, weight) for labels, weight in judged for label in labels)
+    total = math.fsum(weight for _, weight in judged) * annotators
     by_chance = math.fsum((count / total) ** 2 for count in pooled.values())
-    observed = 1 - sum(map(_unequal_pairs, judged)) / (len(judged) * annotators * (annotators - 1))
+    unequal = math.fsum(weight * _unequal(Counter(labels)) for labels, weight in judged)
+    observed = 1 - unequal / (total * (annotators - 1))
     return (observed - by_chance) / (1 - by_chance) if len(pooled) > 1 else None
 
 
@@ -134,21 +157,36 @@ def _given_labels(labels: Sequence[Label | None]) -> list[Label]:
     return [label for label in labels if label is not None]
 
 
-def _labelled_pairs(first: Sequence[Label | None], second: Sequence[Label | None]) -> list[tuple[Label, Label]]:
+T = TypeVar("T")
+
+
+def _weighted(items: Iterable[T], weights: Sequence[float] | None) -> Iterator[tuple[T, float]]:
+    """Yield each item with its weight. Raises ValueError if their numbers differ."""
+    return zip(items, repeat(1.0), strict=False) if weights is None else zip(items, weights, strict=True)
+
+
+def _labelled_pairs(
+    first: Sequence[Label | None], second: Sequence[Label | None], weights: Sequence[float] | None = None
+) -> list[tuple[Label, Label, float]]:
     if len(first) != len(second):
         raise ValueError(f"the annotators judged {len(first)} and {len(second)} items; both must list the same items")
-    return [(one, other) for one, other in zip(first, second, strict=True) if one is not None and other is not None]
+    return [
+        (one, other, weight)
+        for (one, other), weight in _weighted(zip(first, second, strict=True), weights)
+        if one is not None and other is not None
+    ]
 
 
-def _unequal_pairs(labels: Sequence[Label]) -> float:
-    """Return the number of ordered pairs of labels that differ."""
-    return len(labels) ** 2 - sum(count**2 for count in Counter(labels).values())
+def _unequal(counts: Mapping[Label, float]) -> float:
+    """Return the number of ordered pairs of labels that differ, from the count of each label."""
+    return math.fsum(counts.values()) ** 2 - math.fsum(count**2 for count in counts.values())
 
 
-def _scatter(numbers: Sequence[float]) -> float:
+def _squared(positions: Mapping[Label, float], counts: Mapping[Label, float]) -> float:
     """Return the sum of squared differences over all ordered pairs, which is 2 n times that around the mean."""
-    mean = math.fsum(numbers) / len(numbers) if numbers else 0.0
-    return 2 * len(numbers) * math.fsum((number - mean) ** 2 for number in numbers)
+    total = math.fsum(counts.values())
+    mean = math.fsum(count * positions[label] for label, count in counts.items()) / total if total else 0.0
+    return 2 * total * math.fsum(count * (positions[label] - mean) ** 2 for label, count in counts.items())
 
 
 def _positions(labels: Iterable[Label], order: Sequence[Label] | None) -> Mapping[Label, float]:
@@ -175,12 +213,12 @@ def _number(label: Label) -> float:
     return float(label)
 
 
-def _ranks(labels: Sequence[Label], positions: Mapping[Label, float]) -> Mapping[Label, float]:
+def _ranks(counts: Mapping[Label, float], positions: Mapping[Label, float]) -> Mapping[Label, float]:
     """Return each label's mean rank / n, whose squared distance is Krippendorff's ordinal difference."""
-    counts = Counter(labels)
+    total = math.fsum(counts.values())
     ranks: dict[Label, float] = {}
-    below = 0
+    below = 0.0
     for label in sorted(counts, key=positions.__getitem__):
-        ranks[label] = (below + counts[label] / 2) / len(labels)
+        ranks[label] = (below + counts[label] / 2) / total
         below += counts[label]
     return ranks

@@ -4,18 +4,21 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import PurePath
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, cast, get_args
 
+import msgspec
 from msgspec import Struct, field
 
 from agentv.types.cases import Location
 from agentv.types.errors import nearest
 from agentv.types.moments import read_moment
 from agentv.types.problems import Problem
-from agentv.types.records.label import Feedback, HumanScore
+from agentv.types.records.label import NO_SCORE, Draw, Feedback, HumanScore, HumanVerdict, ShownPart
 
 FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
     "eval_id": ("eval_id", "evalId", "id", "session_id", "sessionId"),
@@ -29,6 +32,9 @@ FIELD_NAMES: Mapping[str, tuple[str, ...]] = {
     "trial": ("trial",),
     "prompt": ("prompt",),
     "run_id": ("run_id", "runId"),
+    "answer_key": ("answer_key", "answerKey"),
+    "label_id": ("label_id", "labelId"),
+    **{name: (name,) for name in ("verdict", "note", "category", "seconds", "blind", "shown", "draw", "golden")},
 }
 """The fields of a line, each with its spellings; the first spelling found is used. Other keys are ignored."""
 
@@ -99,8 +105,74 @@ class FeedbackFields(Struct, frozen=True):
             self._report_type("trial", value, "a whole number from 0")
         return None
 
+    def verdict(self) -> HumanVerdict | None:
+        """Return a verdict: pass, fail or unsure, in any case."""
+        value = self.raw_value("verdict")
+        word = value.strip().casefold() if isinstance(value, str) else value
+        if word in get_args(HumanVerdict):
+            return cast(HumanVerdict, word)
+        if value is not None:
+            self._report_type("verdict", value, "pass, fail or unsure")
+        return None
+
+    def seconds(self) -> float | None:
+        """Return the time that the annotator took, in seconds."""
+        value = self.raw_value("seconds")
+        if isinstance(value, str):
+            with suppress(ValueError):
+                value = float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value) and value >= 0:
+            return float(value)
+        if value is not None:
+            self._report_type("seconds", value, "a number from 0")
+        return None
+
+    def flag(self, key: str) -> bool | None:
+        """Return true or false, also as a word."""
+        value = self.raw_value(key)
+        word = value.strip().casefold() if isinstance(value, str) else value
+        if word is not None and word not in _FLAGS:
+            self._report_type(key, value, "true or false")
+            return None
+        return None if word is None else _FLAGS[word]
+
+    def shown(self) -> tuple[ShownPart, ...]:
+        """Return what the annotator saw: a list, or words with commas or semicolons between them."""
+        value = self.raw_value("shown")
+        words = re.split(r"[,;\s]+", value.strip()) if isinstance(value, str) else value
+        if isinstance(words, list) and all(word in get_args(ShownPart) for word in words):
+            return tuple(dict.fromkeys(words))
+        if value is not None:
+            self._report_type("shown", value, f"a list of: {', '.join(get_args(ShownPart))}")
+        return ()
+
+    def draw(self) -> Draw | None:
+        """Return how the answer was drawn: an object, in CSV as JSON."""
+        value = self.raw_value("draw")
+        if value is None:
+            return None
+        try:
+            draw = msgspec.convert(json.loads(value) if isinstance(value, str) else value, Draw)
+        except (ValueError, RecursionError) as error:
+            self.add_problem(self.line, f"'draw' cannot be read: {error}", allowed=_DRAW_FORM)
+            return None
+        if draw.n > draw.size or abs(draw.p - draw.n / draw.size) > _P_ROUNDING:
+            message = f"'draw' has p {draw.p:g}, but n / N is {draw.n:,} / {draw.size:,}"
+            self.add_problem(self.line, message, allowed=_DRAW_FORM)
+            return None
+        return draw
+
     def _report_type(self, key: str, value: object, allowed: str) -> None:
         self.add_problem(self.line, f"{key!r} is {repr(value)[:60]}", allowed=f"it must be {allowed}")
+
+
+_FLAGS: Mapping[object, bool] = {True: True, False: False, "true": True, "false": False, "yes": True, "no": False}
+_DRAW_FORM = (
+    "it must have `queue`, `seed`, `stratum`, `p` (the probability of being drawn), `n` (the number of answers drawn "
+    "from the stratum) and `N` (the number of answers in it), with p = n / N"
+)
+_P_ROUNDING = 1e-3
+"""The tolerance of `p`, which people may have rounded."""
 
 
 def _is_finite(number: float) -> bool:
@@ -207,7 +279,8 @@ def _check_head(names: Sequence[str], line: int, file: FeedbackFile) -> bool:
             1, "the file is empty", allowed="a header with eval_id, criterion, score, and one row per score"
         )
         return False
-    missing = [key for key in REQUIRED if not set(FIELD_NAMES[key]) & set(names)]
+    required = [key for key in REQUIRED if not (key == "score" and "verdict" in names)]
+    missing = [key for key in required if not set(FIELD_NAMES[key]) & set(names)]
     for key in missing:
         message = f"the header has no column {key!r}{_meant_by(key, names)}"
         file.add_problem(line, message, allowed=f"it has: {', '.join(names)}")
@@ -224,12 +297,15 @@ def _meant_by(key: str, names: Iterable[str | None]) -> str:
 
 
 def _read_entry(entry: Entry, line: int, file: FeedbackFile) -> None:
-    """Read one line and record all of its problems."""
-    fields = FeedbackFields(entry, line, file.add_problem)
-    if fields.raw_value("score") is None and "score" in entry:
+    """Read one line and record all of its problems. In a line of labels.jsonl the answer is named in `slot`."""
+    slot = entry.get("slot")
+    fields = FeedbackFields({**slot, **entry} if isinstance(slot, Mapping) else entry, line, file.add_problem)
+    is_empty = fields.raw_value("score") is None and fields.raw_value("verdict") is None
+    if is_empty and "score" in entry and fields.raw_value("draw") is None:
         return  # the annotator left the score empty
     before = len(file.problems)
-    for key in REQUIRED:
+    required = REQUIRED if is_empty and "score" not in entry else REQUIRED[:2]
+    for key in required:
         if fields.raw_value(key) is None:
             hint = _meant_by(key, entry)
             has = f"the line has: {', '.join(entry) or 'nothing'}" if len(file.problems) == before else None
@@ -237,7 +313,7 @@ def _read_entry(entry: Entry, line: int, file: FeedbackFile) -> None:
     feedback = Feedback(
         eval_id=fields.text("eval_id") or "",
         criterion=fields.text("criterion") or "",
-        score=fields.score(),
+        score=_score_with_verdict(fields),
         annotator=fields.text("annotator") or "",
         reasoning=fields.text("reasoning"),
         time=fields.time(),
@@ -246,20 +322,45 @@ def _read_entry(entry: Entry, line: int, file: FeedbackFile) -> None:
         trial=fields.trial(),
         prompt=fields.text("prompt"),
         run_id=fields.text("run_id"),
+        answer_key=fields.text("answer_key"),
+        label_id=fields.text("label_id"),
+        verdict=fields.verdict(),
+        note=fields.text("note"),
+        category=fields.text("category"),
+        seconds=fields.seconds(),
+        blind=fields.flag("blind"),
+        shown=fields.shown(),
+        draw=fields.draw(),
+        golden=fields.flag("golden") is True,
         location=Location(file.source, line),
     )
     if len(file.problems) == before:
         file.feedback.append(feedback)
 
 
+def _score_with_verdict(fields: FeedbackFields) -> HumanScore:
+    """Return the score of a line: its own, else that of its verdict; `NO_SCORE` without one and for `unsure`."""
+    verdict = fields.raw_value("verdict")
+    if fields.raw_value("score") is not None:
+        return fields.score()
+    return score_of_verdict(verdict.strip().casefold() if isinstance(verdict, str) else None)
+
+
+def score_of_verdict(verdict: str | None) -> HumanScore:
+    """Return the score of a label that has a verdict only."""
+    return {"pass": True, "fail": False}.get(verdict or "", NO_SCORE)
+
+
 def effective_feedback(feedback: Iterable[Feedback]) -> tuple[Feedback, ...]:
     """Return the feedback that counts for an answer.
 
     One score counts per annotator and criterion: the one that identifies the answer most precisely; of equally precise
-    ones the latest in time, then the last in the file. Scores without an annotator all count.
+    ones the latest in time, then the last in the file. Scores without an annotator all count, skipped answers never.
     """
     counted: dict[tuple[str, str | int], Feedback] = {}
     for number, each in enumerate(feedback):
+        if each.is_skip:
+            continue
         key = (each.criterion, each.annotator or number)
         earlier = counted.get(key)
         if earlier is None or not _outweighs(earlier, each):

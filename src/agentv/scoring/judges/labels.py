@@ -7,12 +7,13 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from agentv.scoring.counting.row_kinds import evaluator_state
+from agentv.scoring.judges.draws import label_weights
 from agentv.scoring.results.criteria import normalize
 from agentv.types.errors import nearest
 from agentv.types.evaluation import EvaluatorResult, verdict_of
 from agentv.types.problems import Problem
 from agentv.types.records.answer import AnswerRef, ResultKey
-from agentv.types.records.label import Feedback, HumanScore, Label
+from agentv.types.records.label import OVERALL, Feedback, HumanScore, Label
 from agentv.types.records.result import CaseResult
 from agentv.types.scales import EvaluationCriteria
 
@@ -55,6 +56,8 @@ class LabelledAnswer(Struct, frozen=True):
     tags: tuple[str, ...]
     judge: Opinion
     people: tuple[Opinion, ...]
+    weight: float = 1.0
+    """1 / the probability with which the answer was drawn, up to a common factor."""
 
     @property
     def people_value(self) -> float:
@@ -76,6 +79,10 @@ class LabelledAnswers(Struct):
     """The number of labelled answers without an opinion of the judge."""
     unconverted: list[str] = field(default_factory=list)
     """A message for each human score that cannot be converted to 0..1."""
+    picked: int = 0
+    """The number of labelled answers that were picked, and are left out because others were drawn."""
+    is_drawn: bool = False
+    """True if the answers were drawn at random."""
 
 
 def judge_opinion(row: CaseResult, evaluator: str, criterion: str) -> Opinion | None:
@@ -119,17 +126,23 @@ def label_answers(
 ) -> LabelledAnswers:
     """Return the answers on which both an evaluator and people have an opinion of a criterion.
 
-    `label_criterion` is the criterion's name in the labels. Labels of an earlier answer of a row are ignored.
-    `criteria` are those of each case, by suite and id.
+    `label_criterion` is the criterion's name in the labels. Labels of an earlier answer of a row are ignored, and if
+    some answers were drawn, those that were picked. `criteria` are those of each case, by suite and id.
     """
+    counted = [label for label in labels if label.criterion == label_criterion and not label.golden]
+    weights = label_weights(counted)
     by_answer: dict[tuple[ResultKey, int], list[Label]] = {}
-    for label in labels:
-        if label.criterion == label_criterion:
+    for label in counted:
+        if not label.is_skip:
             by_answer.setdefault((label.slot, label.answer_seq), []).append(label)
-    found = LabelledAnswers()
+    found = LabelledAnswers(is_drawn=bool(weights))
     for row in rows:
-        people_labels = by_answer.get((row.slot, -1 if row.answer_seq is None else row.answer_seq))
+        name = (row.slot, -1 if row.answer_seq is None else row.answer_seq)
+        people_labels = by_answer.get(name)
         if people_labels is None:
+            continue
+        if weights and name not in weights:
+            found.picked += 1
             continue
         known = criteria.get((row.slot.suite, row.slot.eval_id), ())
         people = tuple(_people_opinions(people_labels, known, found))
@@ -137,7 +150,7 @@ def label_answers(
         if judge is None:
             found.unjudged += 1
         elif people:
-            found.answers.append(LabelledAnswer(row.slot, row.tags, judge, people))
+            found.answers.append(LabelledAnswer(row.slot, row.tags, judge, people, weights.get(name, 1.0)))
     return found
 
 
@@ -216,6 +229,7 @@ def fit_labels(
         problem = (
             _match_problem(each, matching, by_case)
             or _run_problem(each, matching[0], run_id)
+            or _answer_problem(each, matching[0])
             or _annotator_problem(each, annotator)
             or _scale_problem(each, known, reads_any_text=reads_any_text)
         )
@@ -235,6 +249,15 @@ def fit_labels(
                 annotator=each.annotator or annotator or "",
                 time=each.time or now,
                 reasoning=each.reasoning,
+                label_id=each.label_id,
+                verdict=each.verdict,
+                note=each.note,
+                category=each.category,
+                seconds=each.seconds,
+                blind=each.blind,
+                shown=each.shown,
+                draw=each.draw,
+                golden=each.golden,
             )
         )
     return found
@@ -272,6 +295,14 @@ def _run_problem(feedback: Feedback, row: RowForLabels, run_id: str) -> Problem 
     return _problem(feedback, message, allowed="import it into its own run, or remove its `run_id`")
 
 
+def _answer_problem(feedback: Feedback, row: RowForLabels) -> Problem | None:
+    """Return the problem if feedback names another answer than that of the row."""
+    if feedback.answer_key in (None, row.answer_key):
+        return None
+    message = f"it is a label of another answer of {feedback.eval_id!r}, {feedback.answer_key!r}"
+    return _problem(feedback, message, allowed=f"the run has the answer {row.answer_key!r}; label that one")
+
+
 def _listed(rows: Sequence[RowForLabels]) -> str:
     more = f" and {len(rows) - MAX_SHOWN_ROWS} more" if len(rows) > MAX_SHOWN_ROWS else ""
     return f"there are: {', '.join(row.described for row in rows[:MAX_SHOWN_ROWS])}{more}"
@@ -288,7 +319,7 @@ def _annotator_problem(feedback: Feedback, annotator: str | None) -> Problem | N
 def _unknown_criterion(name: str, criteria: Sequence[EvaluationCriteria]) -> str | None:
     """Return a note on a criterion that a case with criteria does not define, as it may be mistyped; else None."""
     names = [criterion.name for criterion in criteria]
-    if not names or name in names:
+    if not names or name in (OVERALL, *names):
         return None
     near = nearest(name, names)
     hint = f"; did you mean {near!r}?" if near else ""
@@ -299,10 +330,10 @@ def _scale_problem(
     feedback: Feedback, criteria: Sequence[EvaluationCriteria], *, reads_any_text: bool
 ) -> Problem | None:
     defined = next((criterion for criterion in criteria if criterion.name == feedback.criterion), None)
-    if defined is None and reads_any_text:
+    if feedback.is_skip or (defined is None and reads_any_text):
         return None
     try:
-        label_value(feedback.score, defined)
+        value = label_value(feedback.score, defined)
     except ValueError as error:
         if defined is not None:
             return _problem(feedback, str(error))
@@ -310,7 +341,15 @@ def _scale_problem(
         message = f"{feedback.score!r} cannot be read; it must be {READABLE_FORMS}"
         advice = f"or define {feedback.criterion!r} under `criteria`, with its scale"
         return _problem(feedback, message, allowed=advice, suggestion=near)
-    return None
+    return _contradiction(feedback, value)
+
+
+def _contradiction(feedback: Feedback, value: float | None) -> Problem | None:
+    """Return the problem if the verdict of feedback is not that of its score, which is `value` on 0..1."""
+    if feedback.verdict is None or value is None or (feedback.verdict == "pass") == (verdict_of(value) == "pass"):
+        return None
+    message = f"its verdict is {feedback.verdict!r}, but its score {feedback.score!r} is {value:g} on 0 to 1"
+    return _problem(feedback, message, allowed="a score of 0.8 or more is a pass; give one of the two")
 
 
 def _problem(feedback: Feedback, message: str, *, allowed: str | None = None, suggestion: str | None = None) -> Problem:

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from agentv.scoring.counting.case_sums import case_of
 from agentv.scoring.judges.agreement import Label, Metric, cohen_kappa, fleiss_kappa, krippendorff_alpha, weighted_kappa
+from agentv.scoring.judges.draws import kish_n, label_weights
 from agentv.scoring.judges.labels import LabelledAnswer, label_value
 from agentv.scoring.statistics.distributions import t_quantile
-from agentv.scoring.statistics.intervals import effective_n, rate_interval
+from agentv.scoring.statistics.intervals import effective_n, rate_interval, wilson_bounds
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.label import Label as HumanLabel
@@ -21,30 +22,36 @@ from agentv.types.summaries import LEVEL, Confusion, Interval, IntervalMethod, M
 _ROUNDING = 1e-9
 
 
-def kappa_error(cases: Sequence[int], first: Sequence[float], second: Sequence[float]) -> float | None:
+def kappa_error(
+    cases: Sequence[int], first: Sequence[float], second: Sequence[float], weights: Sequence[float] | None = None
+) -> float | None:
     """Return the standard error of the quadratically weighted kappa of two annotators (Cohen's kappa for 0 and 1).
 
-    `cases` has the case number of each pair of scores: pairs of one case form one cluster. By linearization: the
-    variance is the sum of the squares of the clusters' first-order influences on kappa, times m / (m - 1) for m
-    clusters. With clusters of one pair it equals that of Fleiss, Cohen & Everitt 1969, Psychological Bulletin 72(5),
-    with n - 1. None below two clusters, and if kappa is undefined.
+    `cases` has the case number of each pair of scores: pairs of one case form one cluster. `weights` are those of the
+    pairs, such as 1 / the probability with which each was drawn. By linearization: the variance is the sum of the
+    squares of the clusters' first-order influences on kappa, times m / (m - 1) for m clusters. With clusters of one
+    pair it equals that of Fleiss, Cohen & Everitt 1969, Psychological Bulletin 72(5), with n - 1. None below two
+    clusters, and if kappa is undefined.
     """
-    count = len(first)
+    weights = [1.0] * len(first) if weights is None else weights
+    total = math.fsum(weights)
     clusters: dict[int, float] = dict.fromkeys(cases, 0.0)
-    firsts, seconds = Counter(first), Counter(second)
-    to_first = {value: _mean_squared_distance(value, firsts, count) for value in seconds}
-    to_second = {value: _mean_squared_distance(value, seconds, count) for value in firsts}
     if len(clusters) < 2:  # noqa: PLR2004 - one cluster has no variance
         return None
-    observed = math.fsum((one - other) ** 2 for one, other in zip(first, second, strict=True)) / count
-    expected = math.fsum(value_count * to_second[value] for value, value_count in firsts.items()) / count
+    firsts, seconds = _weights_by_value(first, weights), _weights_by_value(second, weights)
+    to_first = {value: _mean_squared_distance(value, firsts, total) for value in seconds}
+    to_second = {value: _mean_squared_distance(value, seconds, total) for value in firsts}
+    distances = [weight * (one - other) ** 2 for one, other, weight in zip(first, second, weights, strict=True)]
+    observed = math.fsum(distances) / total
+    expected = math.fsum(weight * to_second[value] for value, weight in firsts.items()) / total
     if expected <= _ROUNDING:
         return None
-    for case, one, other in zip(cases, first, second, strict=True):
+    for case, one, other, weight in zip(cases, first, second, weights, strict=True):
         by_chance = to_second[one] + to_first[other] - 2 * expected
-        clusters[case] += observed / expected**2 * by_chance - ((one - other) ** 2 - observed) / expected
+        influence = observed / expected**2 * by_chance - ((one - other) ** 2 - observed) / expected
+        clusters[case] += weight * influence
     cluster_count = len(clusters)
-    return math.sqrt(cluster_count / (cluster_count - 1) * math.fsum(each * each for each in clusters.values())) / count
+    return math.sqrt(cluster_count / (cluster_count - 1) * math.fsum(each * each for each in clusters.values())) / total
 
 
 def kappa_interval(
@@ -61,8 +68,15 @@ def kappa_interval(
     return Interval(math.tanh(middle - half_width), math.tanh(middle + half_width), method, level)
 
 
-def _mean_squared_distance(value: float, others: Mapping[float, int], count: int) -> float:
-    return math.fsum(value_count * (value - other) ** 2 for other, value_count in others.items()) / count
+def _mean_squared_distance(value: float, others: Mapping[float, float], total: float) -> float:
+    return math.fsum(weight * (value - other) ** 2 for other, weight in others.items()) / total
+
+
+def _weights_by_value(values: Sequence[float], weights: Sequence[float]) -> dict[float, float]:
+    sums: dict[float, float] = {}
+    for value, weight in zip(values, weights, strict=True):
+        sums[value] = sums.get(value, 0.0) + weight
+    return sums
 
 
 MIN_CASES_FOR_INTERVAL = 20
@@ -196,8 +210,32 @@ def _rate(
     answers: Sequence[LabelledAnswer], properties: Iterable[bool], *, min_cases: int = MIN_CASES_PER_VERDICT
 ) -> AgreementRate:
     """Return the share of answers for which the property, given for each answer, is true."""
-    counted = [(case_of(each.slot), 1, float(is_true)) for each, is_true in zip(answers, properties, strict=True)]
-    return rate_of_cases(counted, min_cases=min_cases)
+    pairs = list(zip(answers, properties, strict=True))
+    found = rate_of_cases(((case_of(each.slot), 1, float(is_true)) for each, is_true in pairs), min_cases=min_cases)
+    if found.rate is None or len({each.weight for each in answers}) == 1:
+        return found
+    rate = weighted_rate([(case_of(each.slot), each.weight, float(is_true)) for each, is_true in pairs])
+    if found.interval is None:
+        return AgreementRate(MeasuredRate(rate.value, rate.rows, found.rate.effective_n), found.cases)
+    deviate = t_quantile((1 + LEVEL) / 2, max(rate.effective_n - 1, 1.0))
+    bounds = wilson_bounds(rate.value, rate.effective_n, deviate)
+    return AgreementRate(rate, found.cases, Interval(*bounds, "weighted-wilson"))
+
+
+def weighted_rate(answers: Sequence[tuple[int, float, float]]) -> MeasuredRate:
+    """Return the weighted rate of answers, each given by its case, its weight, and 1 for a pass or 0.
+
+    The effective sample size follows from the linearized variance of the ratio, by case; it is Kish's if all answers
+    are alike, and at most the number of cases. Cochran 1977, Sampling Techniques, 6.3.
+    """
+    total = math.fsum(weight for _, weight, _ in answers)
+    value = min(max(math.fsum(weight * passed for _, weight, passed in answers) / total, 0.0), 1.0)
+    influences: defaultdict[int, float] = defaultdict(float)
+    for case, weight, passed in answers:
+        influences[case] += weight * (passed - value)
+    variance = math.fsum(each * each for each in influences.values()) / total**2
+    count = value * (1 - value) / variance if variance > _ROUNDING**2 else kish_n([weight for _, weight, _ in answers])
+    return MeasuredRate(value, len(answers), min(count, float(len(influences))))
 
 
 def rate_of_cases(
@@ -226,11 +264,12 @@ def _kappa(
 ) -> Kappa:
     """Return the weighted kappa of scores, given as those of the judge and of people."""
     judge, people = [score for score, _ in scores], [score for _, score in scores]
-    value = weighted_kappa(judge, people)
+    weights = [each.weight for each in answers]
+    value = weighted_kappa(judge, people, item_weights=weights)
     if value is None or not has_enough_cases:
         return Kappa(value)
     cases = [case_of(each.slot) for each in answers]
-    return Kappa(value, kappa_interval(value, kappa_error(cases, judge, people), len(set(cases))))
+    return Kappa(value, kappa_interval(value, kappa_error(cases, judge, people, weights), len(set(cases))))
 
 
 def _people_agreement(answers: Sequence[LabelledAnswer]) -> PeopleAgreement:
@@ -238,16 +277,19 @@ def _people_agreement(answers: Sequence[LabelledAnswer]) -> PeopleAgreement:
     annotators = len({opinion.annotator for each in answers for opinion in each.people})
     if not shared:
         return PeopleAgreement(annotators, 0)
-    pairs = [pair for each in shared for pair in combinations((opinion.passed for opinion in each.people), 2)]
+    pairs = [
+        (each.weight, *pair) for each in shared for pair in combinations((opinion.passed for opinion in each.people), 2)
+    ]
     scores: list[list[Label | None]] = [[opinion.value for opinion in each.people] for each in shared]
     verdicts: list[list[Label | None]] = [[opinion.passed for opinion in each.people] for each in shared]
     is_graded = len({score for scores_of_answer in scores for score in scores_of_answer}) > _TWO_VALUES
+    weights = [each.weight for each in shared]
     return PeopleAgreement(
         annotators=annotators,
         answers=len(shared),
-        alike=sum(one == other for one, other in pairs) / len(pairs),
-        alpha=krippendorff_alpha(verdicts),
-        scale_alpha=krippendorff_alpha(scores, metric="interval") if is_graded else None,
+        alike=math.fsum(weight for weight, one, other in pairs if one == other) / math.fsum(each[0] for each in pairs),
+        alpha=krippendorff_alpha(verdicts, item_weights=weights),
+        scale_alpha=krippendorff_alpha(scores, metric="interval", item_weights=weights) if is_graded else None,
     )
 
 
@@ -270,6 +312,8 @@ class LabelledUnit(Struct, frozen=True):
     slot: ResultKey
     tags: tuple[str, ...]
     labels: Mapping[str, Label]
+    weight: float = 1.0
+    """1 / the probability with which the answer was drawn, up to a common factor."""
 
 
 class CriterionLabels(Struct, frozen=True):
@@ -319,15 +363,24 @@ def criterion_labels(
 ) -> tuple[list[CriterionLabels], list[UnreadableLabel]]:
     """Return the labels by criterion, and those that cannot be read.
 
+    Skipped and golden answers are left out, and if some answers of a criterion were drawn, those that were picked.
+
     Without `metric`, that of the criterion's scale is used. With `nominal` a score is a category, and any text is
     readable. With `ordinal` or `interval`, labels on a custom scale have no order: the first one of each criterion is
     also returned among the unreadable labels, for all of them.
     """
+    labels = [label for label in labels if not label.golden]
+    weights = {
+        name: label_weights(label for label in labels if label.criterion == name)
+        for name in {label.criterion for label in labels}
+    }
     by_criterion: dict[str, dict[tuple[ResultKey, int], dict[str, Label]]] = {}
     defined: dict[str, EvaluationCriteria | None] = {}
     unreadable: list[UnreadableLabel] = []
     unordered: dict[str, UnreadableLabel] = {}
     for label in labels:
+        if label.is_skip or (weights[label.criterion] and label.draw is None):
+            continue
         known = criteria.get((label.slot.suite, label.slot.eval_id), ())
         criterion = next((each for each in known if each.name == label.criterion), None)
         try:
@@ -346,7 +399,10 @@ def criterion_labels(
         by_answer.setdefault((label.slot, label.answer_seq), {})[label.annotator] = category
     found = []
     for name, by_answer in by_criterion.items():
-        units = tuple(LabelledUnit(slot, tags.get(slot, ()), each) for (slot, _), each in by_answer.items())
+        units = tuple(
+            LabelledUnit(slot, tags.get(slot, ()), each, weights[name].get((slot, seq), 1.0))
+            for (slot, seq), each in by_answer.items()
+        )
         found.append(CriterionLabels(name, metric or _metric_of_scale(defined[name], units), units))
     return found, [*unreadable, *unordered.values()]
 
@@ -365,8 +421,8 @@ def annotator_agreement(given: CriterionLabels, tag: str | None = None) -> Annot
     units = [unit for unit in given.units if tag is None or tag in unit.tags]
     shared = [unit for unit in units if len(unit.labels) > 1]
     names = tuple(sorted({name for unit in units for name in unit.labels}))
-    complete = [list(unit.labels.values()) for unit in shared if len(unit.labels) == len(names)]
-    alike = [one == other for unit in shared for one, other in combinations(unit.labels.values(), 2)]
+    complete = [unit for unit in shared if len(unit.labels) == len(names)]
+    alike = [(unit.weight, one == other) for unit in shared for one, other in combinations(unit.labels.values(), 2)]
     clusters = _by_case(shared)
     alpha = _alpha(shared, given.metric)
     return AnnotatorAgreement(
@@ -376,16 +432,21 @@ def annotator_agreement(given: CriterionLabels, tag: str | None = None) -> Annot
         annotators=names,
         answers=len(shared),
         cases=len(clusters),
-        alike=sum(alike) / len(alike) if alike else None,
+        alike=math.fsum(weight for weight, is_alike in alike if is_alike) / math.fsum(weight for weight, _ in alike)
+        if alike
+        else None,
         alpha=Kappa(alpha, None if alpha is None else _alpha_interval(alpha, clusters, given.metric)),
-        fleiss=fleiss_kappa(complete),
+        fleiss=fleiss_kappa(
+            [list(unit.labels.values()) for unit in complete], item_weights=[unit.weight for unit in complete]
+        ),
         complete=len(complete),
         pairs=tuple(_pair_agreements(units)),
     )
 
 
-def _alpha(units: Iterable[LabelledUnit], metric: Metric) -> float | None:
-    return krippendorff_alpha([list(unit.labels.values()) for unit in units], metric=metric)
+def _alpha(units: Sequence[LabelledUnit], metric: Metric) -> float | None:
+    labels, weights = [list(unit.labels.values()) for unit in units], [unit.weight for unit in units]
+    return krippendorff_alpha(labels, metric=metric, item_weights=weights)
 
 
 def _by_case(units: Iterable[LabelledUnit]) -> list[list[LabelledUnit]]:
@@ -419,10 +480,16 @@ def _jackknife_error(clusters: Sequence[Sequence[LabelledUnit]], metric: Metric)
 
 def _pair_agreements(units: Iterable[LabelledUnit]) -> Iterator[PairAgreement]:
     judged: defaultdict[str, dict[int, Label]] = defaultdict(dict)
+    weights: list[float] = []
     for answer, unit in enumerate(units):
+        weights.append(unit.weight)
         for annotator, label in unit.labels.items():
             judged[annotator][answer] = label
     for (first, one), (second, other) in combinations(sorted(judged.items()), 2):
         if both := one.keys() & other.keys():
-            kappa = cohen_kappa([one[answer] for answer in both], [other[answer] for answer in both])
+            kappa = cohen_kappa(
+                [one[answer] for answer in both],
+                [other[answer] for answer in both],
+                item_weights=[weights[answer] for answer in both],
+            )
             yield PairAgreement(first, second, len(both), kappa)

@@ -16,15 +16,19 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import DataPart, FilePart, Message, Part
 from agentv.types.messages_json import messages_from_json
 from agentv.types.records.answer import Answer
+from agentv.types.records.category import CategoryEvent
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
+from agentv.types.records.review import ReviewQueue
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.stored import (
     ANSWER_SCHEMA,
     CASE_SCHEMA,
+    CATEGORY_SCHEMA,
     EVENT_SCHEMA,
     LABEL_SCHEMA,
     RESULT_SCHEMA,
+    REVIEW_SCHEMA,
     RUN_SCHEMA,
 )
 
@@ -222,6 +226,8 @@ RESULTS: Final = LineDecoder(CaseResult, RESULT_SCHEMA, upgrade=upgrade_result, 
 ANSWERS: Final = LineDecoder(Answer, ANSWER_SCHEMA, upgrade=upgrade_answer, finish=_convert_output_messages)
 CASES: Final = LineDecoder(CaseRecord, CASE_SCHEMA, finish=_convert_case_messages)
 LABELS: Final = LineDecoder(Label, LABEL_SCHEMA)
+CATEGORIES: Final = LineDecoder(CategoryEvent, CATEGORY_SCHEMA)
+QUEUES: Final = LineDecoder(ReviewQueue, REVIEW_SCHEMA)
 RUNS: Final = LineDecoder(RunRecord, RUN_SCHEMA)
 
 

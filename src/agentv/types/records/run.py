@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import StoredMessages
+from agentv.types.messages_json import content_text
 from agentv.types.stored import CASE_SCHEMA, RUN_SCHEMA, always
 
 
@@ -86,3 +87,11 @@ class CaseRecord(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     """The keys of `execution` that say how the conversation is held and scored."""
     incomplete: str | None = None
     """The reason why the case is checked only in part."""
+
+    @property
+    def last_question(self) -> str:
+        """The user's last message, for lists; `question` has all messages of the request, with their roles."""
+        if len(self.input_messages) <= 1:
+            return self.question
+        texts = (content_text(message.content) for message in reversed(self.input_messages) if message.role == "user")
+        return next(filter(str.strip, texts), self.question)

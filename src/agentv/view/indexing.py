@@ -1,0 +1,180 @@
+"""The index for pages by cursor of the runs that are looked at, which is filled in the background."""
+
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.storage.index.file import pages_file
+from agentv.storage.index.indexer import Indexer
+from agentv.storage.index.pages import RunPages
+from agentv.storage.index.row_query import Counted, CursorPage, Facets, Progress, RowQuery
+from agentv.storage.index.texts import RowTexts
+from agentv.storage.run.find import runs_folder
+from agentv.storage.run.stored import StoredRun
+
+_FIRST_WAIT_S = 0.3
+"""How long the first request for a run waits for its index; a run of some thousand results is complete by then."""
+_MAX_COUNTS = 64
+
+
+class FoundRows(Struct, frozen=True):
+    """One page of a run's results, with their texts."""
+
+    page: CursorPage
+    texts: tuple[RowTexts, ...]
+    counted: Counted | None
+    """None while the results are still being counted."""
+
+    @property
+    def is_final(self) -> bool:
+        """True if the same request gives the same page, as long as the run does not change."""
+        progress = self.page.progress
+        return progress.is_complete and progress.words_ready and self.counted is not None
+
+
+class _Indexed(Struct):
+    """What is known of the index of one run."""
+
+    file: Path
+    thread: threading.Thread | None = None
+    indexer: Indexer | None = None
+    counts: dict[tuple[bytes, int], Counted] = field(default_factory=dict)
+    counting: set[tuple[bytes, int]] = field(default_factory=set)
+
+
+class RunIndexes:
+    """The indexes of the runs of a project. Safe to use from several threads; `stop` ends all work in the background.
+
+    A run elsewhere, or of a project that cannot be written, has its index in a temporary folder.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        self._indexed: dict[Path, _Indexed] = {}
+        self._is_stopped = False
+
+    def rows(self, stored: StoredRun, query: RowQuery) -> FoundRows:
+        """Return a page of a run's results as far as they are indexed.
+
+        Raises ValueError for a broken cursor, OSError for results that cannot be read.
+        """
+        indexed = self._indexed_run(stored)
+        pages = self._pages(stored, indexed)
+        self._refreshed(stored, indexed, pages)
+        page = pages.page(query)
+        counted = page.counted or self._count_later(stored, indexed, query, page.progress)
+        return FoundRows(page, pages.texts(page.rows), counted)
+
+    def matching(self, stored: StoredRun, query: RowQuery) -> tuple[CursorPage, Facets]:
+        """Return all results that match, without their texts, and the facets of the query."""
+        indexed = self._indexed_run(stored)
+        pages = self._pages(stored, indexed)
+        self._refreshed(stored, indexed, pages)
+        everything = replace(query, page=1, page_size=None, after=None, before=None)
+        return pages.page(everything), pages.count(everything).facets
+
+    def progress(self, stored: StoredRun) -> Progress:
+        """Return how far a run is indexed, after a moment in which what is new may be added."""
+        indexed = self._indexed_run(stored)
+        pages = self._pages(stored, indexed)
+        self._refreshed(stored, indexed, pages)
+        return pages.progress()
+
+    def stop(self) -> None:
+        """Stop indexing, and remove what was stored in a temporary folder."""
+        with self._lock:
+            self._is_stopped = True
+            running = [each for each in self._indexed.values() if each.indexer is not None and each.thread is not None]
+        for each in running:
+            if each.indexer is not None and each.thread is not None:
+                each.indexer.stop()
+                each.thread.join()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def _indexed_run(self, stored: StoredRun) -> _Indexed:
+        with self._lock:
+            known = self._indexed.get(stored.folder)
+            if known is None:
+                known = self._indexed[stored.folder] = _Indexed(self._file_for(stored))
+            return known
+
+    def _file_for(self, stored: StoredRun) -> Path:
+        file = pages_file(self._home, stored.run_id)
+        if stored.folder.resolve().parent == runs_folder(self._home).resolve():
+            with suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryFile(dir=file.parent):
+                    return file
+        if self._temporary is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="agentv-view-")
+        return Path(self._temporary.name) / f"{len(self._indexed)}.db"
+
+    def _pages(self, stored: StoredRun, indexed: _Indexed) -> RunPages:
+        """Return the pages of the calling thread, whose connection no other thread may use."""
+        opened: dict[Path, RunPages] = self._local.__dict__.setdefault("opened", {})
+        if stored.folder not in opened:
+            opened[stored.folder] = RunPages(indexed.file, stored.folder)
+        return opened[stored.folder]
+
+    def _refreshed(self, stored: StoredRun, indexed: _Indexed, pages: RunPages) -> None:
+        """Begin to index what is new in a run, and wait a moment for it."""
+        progress = pages.progress()
+        if progress.share >= 1 and progress.is_complete and progress.words_ready:
+            return
+        with self._lock:
+            is_idle = indexed.thread is None or not indexed.thread.is_alive()
+            if is_idle and not self._is_stopped:
+                indexed.indexer = Indexer(indexed.file, stored.folder)
+                indexed.thread = threading.Thread(target=_quietly(indexed.indexer.run), daemon=True)
+                indexed.thread.start()
+            thread = indexed.thread
+        if thread is not None:
+            thread.join(_FIRST_WAIT_S)
+
+    def _count_later(self, stored: StoredRun, indexed: _Indexed, query: RowQuery, progress: Progress) -> Counted | None:
+        """Return the counts of a query if they are known; else begin to count in the background."""
+        plain = replace(query, sort="written", is_descending=False, page=1, page_size=None, after=None, before=None)
+        key = msgspec.json.encode(plain), progress.lines
+        with self._lock:
+            if key in indexed.counts:
+                return indexed.counts[key]
+            if key in indexed.counting or self._is_stopped:
+                return None
+            indexed.counting.add(key)
+
+        def count() -> None:
+            pages = RunPages(indexed.file, stored.folder)
+            try:
+                counted = pages.count(plain)
+            finally:
+                pages.close()
+                with self._lock:
+                    indexed.counting.discard(key)
+            with self._lock:
+                while len(indexed.counts) >= _MAX_COUNTS:
+                    indexed.counts.pop(next(iter(indexed.counts)))
+                indexed.counts[key] = counted
+
+        threading.Thread(target=_quietly(count), daemon=True).start()
+        return None
+
+
+def _quietly(work: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that does work in the background; the next request reports what cannot be read."""
+
+    def run() -> None:
+        with suppress(OSError, sqlite3.Error):
+            work()
+
+    return run
