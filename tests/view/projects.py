@@ -38,6 +38,8 @@ class Project(Struct):
 
     folder: Path
     questions: Sequence[str]
+    ids: Sequence[str] = ()
+    """The ids of the cases; without any, `case-0` and so on."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +47,12 @@ class Project(Struct):
         targets = [{"name": name, "provider": "python", "callable": f"agent.py:{name}"} for name in ("small", "large")]
         (self.folder / "targets.yaml").write_text(json.dumps({"targets": targets}))
         cases = [
-            {"id": f"case-{number}", "input": question, "expected": "yes", "tags": [f"t{number % 2}"]}
+            {
+                "id": self.ids[number] if self.ids else f"case-{number}",
+                "input": question,
+                "expected": f"yes: {question}",
+                "tags": [f"t{number % 2}"],
+            }
             for number, question in enumerate(self.questions)
         ]
         suite = {

@@ -221,7 +221,7 @@ def test_a_page_behind_the_last_one_is_explained(client: Client, runs: tuple[str
 
 
 def test_hostile_texts_are_only_text(tmp_path: Path) -> None:
-    project = Project(tmp_path, HOSTILE_TEXTS)
+    project = Project(tmp_path, HOSTILE_TEXTS, ids=HOSTILE_TEXTS)
     before = project.run({name: {text: f"{text} yes" for text in HOSTILE_TEXTS} for name in ("small", "large")})
     after = project.run({name: {text: f"no {text}" for text in HOSTILE_TEXTS} for name in ("small", "large")})
     with serving_view(project.home) as viewer:

@@ -157,7 +157,7 @@ def test_a_filter_that_matches_nothing_is_explained(client: Client, run_id: str)
 
 
 def test_hostile_texts_are_only_text(tmp_path: Path) -> None:
-    project = Project(tmp_path, HOSTILE_TEXTS)
+    project = Project(tmp_path, HOSTILE_TEXTS, ids=HOSTILE_TEXTS)
     answers = {text: f"{text} yes" for text in HOSTILE_TEXTS}
     run = project.run({"small": answers, "large": {text: f"no {text}" for text in HOSTILE_TEXTS}})
     with serving_view(project.home) as viewer:
@@ -196,3 +196,12 @@ def test_the_question_of_several_prompts_is_what_they_share() -> None:
     ]
     assert shared_question(cases) == "2 and 2"
     assert shared_question(cases[:1]) == "Add. 2 and 2"
+
+
+@pytest.mark.parametrize("query", ["evaluator=yes:fail&target=small", "q=lost", "score=..0.5&target=small"])
+def test_filters_of_results_select_cases(client: Client, run_id: str, query: str) -> None:
+    assert set(cells(client, run_id, f"?{query}")) == {"case-1"}
+
+
+def test_filters_of_results_keep_the_other_cells_of_a_case(client: Client, run_id: str) -> None:
+    assert cells(client, run_id, "?q=lost") == {"case-1": [("small", "fail"), ("large", "fail")]}

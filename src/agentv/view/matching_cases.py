@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.scoring.counting.matrix import CellName
-from agentv.storage.index.row_query import CursorPage, Facets, RowEntry, RowQuery
+from agentv.storage.index.row_query import CursorPage, Facets, Progress, RowEntry, RowQuery
 from agentv.types.results import CaseId, RowState
 
 _WIDTH = 6
@@ -58,6 +58,8 @@ class MatchingCases(Struct, frozen=True):
 
     ids: Sequence[CaseId]
     facets: Facets
+    progress: Progress
+    """How far the run was indexed."""
     trials: _Trials
 
     def page(self, number: int, size: int) -> list[tuple[CaseId, list[FoundTrial]]]:
@@ -75,11 +77,11 @@ def matching_cases(find: FindRows, query: RowQuery, *, only_differing: bool) -> 
     entries: dict[CaseId, list[RowEntry]] = {}
     for entry in page.rows:
         entries.setdefault(CaseId(entry.slot.suite, entry.slot.eval_id), []).append(entry)
-    others = RowQuery(suites=query.suites, targets=query.targets, prompts=query.prompts, page_size=None)
-    if entries and others != replace(query, sort=others.sort, is_descending=False):
-        # The rest of the query selects cases, of which the other results are shown, too.
+    whole = RowQuery(targets=query.targets, prompts=query.prompts, page_size=None)
+    if replace(query, sort=whole.sort, is_descending=whole.is_descending) != whole:
+        # The other filters select cases, of which all results are shown.
         entries = {case: [] for case in entries}
-        for entry in find(others)[0].rows:
+        for entry in find(whole)[0].rows:
             if (of_case := entries.get(CaseId(entry.slot.suite, entry.slot.eval_id))) is not None:
                 of_case.append(entry)
     if only_differing:
@@ -89,7 +91,7 @@ def matching_cases(find: FindRows, query: RowQuery, *, only_differing: bool) -> 
     trials = _Trials(list(cells))
     for found in entries.values():
         trials.add_case(found, numbers)
-    return MatchingCases(tuple(entries), facets, trials)
+    return MatchingCases(tuple(entries), facets, page.progress, trials)
 
 
 def _differ(entries: Iterable[RowEntry]) -> bool:

@@ -208,7 +208,7 @@ def _filters(path: str, address: Query, comparison: Comparison) -> Iterator[Html
             shown = [name for place, name in enumerate(names) if name and (place < _MAX_NAMES or name in chosen)]
             choices: list[tuple[str | None, str]] = [(None, "all"), *((name, name) for name in shown)]
             yield choice_links(path, address, key, choices, label=key.capitalize())
-    yield choice_links(path, address, "diff", ((None, "marked"), ("no", "not marked")), label="Different words")
+    yield choice_links(path, address, "diff", ((None, "marked"), ("no", "not marked")), label="Differences")
 
 
 def _nothing(path: str, address: Query, kind: Kind, compared: ComparedRuns, total: int) -> Html:

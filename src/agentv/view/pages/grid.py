@@ -36,6 +36,7 @@ from agentv.view.elements import (
 )
 from agentv.view.matching_cases import FoundTrial, MatchingCases
 from agentv.view.pages.page import Page, Request
+from agentv.view.pages.rows import shown_facets
 from agentv.view.pages.run import run_links, run_trail
 
 PAGE_CASES = 50
@@ -84,8 +85,8 @@ def grid_page(request: Request) -> Page:
         element("p", best, class_="sentence", dir="auto") if best else None,
         search_field(path, address, label="Search cases"),
         filter_chips(path, address),
-        facet_list(path, address, _facets(cases)),
-        _choices(path, address, has_several=len(columns) > 1),
+        facet_list(path, address, shown_facets(cases.facets)),
+        _choices(path, address, columns),
         element("p", _count_text(cases, number, columns), id="count", role="status"),
         grid.table(rows) if rows else _nothing(path, address, cases),
         page_links(path, address, page=number, pages=-(-len(cases.ids) // PAGE_CASES)),
@@ -102,7 +103,7 @@ def grid_page(request: Request) -> Page:
         },
         trail=run_trail(stored),
         links=run_links(stored, library.run_before(stored)),
-        is_live=stored.state() == "running",
+        is_live=stored.state() == "running" or not (cases.progress.is_complete and cases.progress.words_ready),
     )
 
 
@@ -241,28 +242,29 @@ def _name(column: CellSummary) -> str:
     return cell_text(column.target, column.prompt)
 
 
-def _facets(cases: MatchingCases) -> Mapping[str, Mapping[str, int]]:
-    found = cases.facets
-    return {
-        "state": found.states,
-        "target": found.targets,
-        "prompt": found.prompts,
-        "tag": found.tags,
-        "suite": found.suites,
-    }
-
-
-def _choices(path: str, address: Query, *, has_several: bool) -> Html:
+def _choices(path: str, address: Query, columns: Sequence[CellSummary]) -> Html:
     several = (
-        choice_links(path, address, "only", ((None, "all"), ("differ", "where results differ")), label="Cases"),
-        choice_links(path, address, "diff", ((None, "marked"), ("no", "not marked")), label="Different words"),
+        ()
+        if len(columns) <= 1
+        else (
+            choice_links(path, address, "only", ((None, "all"), ("differ", "where results differ")), label="Cases"),
+            choice_links(
+                path,
+                address,
+                "diff",
+                ((None, "marked"), ("no", "not marked")),
+                label=f"Differences from {_name(columns[0])}",
+            ),
+        )
     )
     order = choice_links(path, address, "sort", _ORDERS, label="Order")
-    return element("div", *(several if has_several else ()), order, class_="choices")
+    return element("div", *several, order, class_="choices")
 
 
 def _count_text(cases: MatchingCases, number: int, columns: Sequence[CellSummary]) -> str:
     shown = range_text(number, PAGE_CASES, len(cases.ids), "case")
+    if not cases.progress.is_complete:
+        shown += f"; {cases.progress.share:.0%} of the run is indexed"
     if len(columns) <= _MAX_COLUMNS:
         return shown
     return f"{shown}; {_MAX_COLUMNS} of {len(columns)} columns, choose others by target or prompt in Filters"

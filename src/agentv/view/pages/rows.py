@@ -42,7 +42,7 @@ def rows_page(request: Request) -> Page:
     address, query = request.query, row_query(request.query)
     found = request.library.rows(stored, query)
     path = path_to("r", stored.run_id, "rows")
-    facets = {} if found.counted is None else _facets(found.counted.facets)
+    facets = {} if found.counted is None else shown_facets(found.counted.facets)
     rows = [_Row(stored.run_id, entry, texts) for entry, texts in zip(found.page.rows, found.texts, strict=True)]
     first = _first_number(address)
     parts = [
@@ -77,7 +77,8 @@ def _sentence(stored: StoredRun, counts: Mapping[str, int]) -> str:
     return recorded_sentence(stored.folder, counts) or f"{stored.state()}: {counts_text(counts)}"
 
 
-def _facets(found: Facets) -> Mapping[str, Mapping[str, int]]:
+def shown_facets(found: Facets) -> Mapping[str, Mapping[str, int]]:
+    """Return the values of each filter with their numbers of results."""
     evaluators = {f"{name}:{outcome}": count for (name, outcome), count in found.evaluators.items()}
     return {
         "state": found.states,
