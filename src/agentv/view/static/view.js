@@ -282,7 +282,7 @@ const IN_LISTS = {
   f: ["#filters", openFilters],
   o: ["thead a, [aria-label=Order] a", open],
   c: [`:is(${ROWS}) input[type=checkbox]`, () => currentRow()?.querySelector("input[type=checkbox]")?.click()],
-  d: ["[aria-label='Different words'] a:not([aria-current])", (link) => link.click()],
+  d: ["[role=group]:has([href*='diff=']):has([href]:not([href*='diff='])) a:not([aria-current])", (link) => link.click()],
   Enter: [`:is(${ROWS}) a[href]`, () => currentRow()?.querySelector("a[href]")?.click()],
 };
 
