@@ -1,1 +1,1 @@
-"""A package, so that fixtures of the scope `package` end with it: no other event loop can run while a browser is driven."""
+"""A package, so that its fixtures end with it: no other event loop can run while a browser is driven."""

@@ -25,6 +25,7 @@ pytestmark = [needs_driven_browser, pytest.mark.slow]
 
 CASES = 300
 WAIT_S = 30.0
+POLL_MS = 2_000
 
 
 class GatedRun(Struct):
@@ -84,12 +85,44 @@ def test_pages_follow_a_run_to_its_end(open_tab: OpenTab, runs: ViewedRuns) -> N
             page.wait_for_function("() => !('live' in document.getElementById('content').dataset)")
             assert page.locator("#live").count() == 0
             assert page.evaluate("window.isSameDocument") is True
-    assert "66.7 % of 300" in listed.get_by_role("row", name="live").inner_text()
+    assert "66.7 % of 300" in listed.get_by_role("row", name=run.run_id).inner_text()
     assert (count_of(passed), count_of(failed)) == (200, 100)
     assert "300 results: 200 pass, 100 fail" in agentv_show(runs.home, run.run_id)
     assert "results 300 (200 pass, 100 fail)" in verdict.inner_text("main").replace("\n", " ")
     assert verdict.inner_text("#announced").startswith("The run has ended. FAIL: 200 of 300 judged results passed")
     assert failed.get_by_role("searchbox").input_value() == "typed meanwhile"
+
+
+def test_an_unchanged_page_is_asked_for_by_its_tag_until_it_is_paused(open_tab: OpenTab, runs: ViewedRuns) -> None:
+    with gated_run(runs.home) as run:
+        page = open_tab().page
+        page.clock.install()
+        page.goto(f"/r/{run.run_id}/rows")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        for status in (200, 304, 304):
+            with page.expect_response("**/rows") as response:
+                page.clock.run_for(POLL_MS)
+            assert response.value.status == status
+        page.get_by_role("button", name="Pause").click()
+        asked.clear()
+        page.clock.run_for(10 * POLL_MS)
+        assert asked == []
+        with page.expect_response("**/rows"):
+            page.get_by_role("button", name="Follow").click()
+
+
+def test_a_page_says_that_the_viewer_has_ended(open_tab: OpenTab, runs: ViewedRuns) -> None:
+    with gated_run(runs.home) as run:
+        page = open_tab().page
+        page.clock.install()
+        page.goto(f"/r/{run.run_id}")
+        page.route("**/r/*", lambda route: route.abort())
+        page.clock.run_for(POLL_MS)
+        page.get_by_text("no connection to agentv view; trying again").wait_for()
+        page.unroute("**/r/*")
+        page.clock.run_for(POLL_MS)
+        page.locator("#live").get_by_text("running", exact=True).wait_for()
 
 
 def agentv_show(home: Path, run_id: str) -> str:

@@ -174,7 +174,7 @@ def _keys_dialog(page: Page) -> Html:
         for name in ("everywhere", page.keys)
     ]
     switch = element(
-        "label", element("input", type="checkbox", id="letters", checked=True), " Use single letters as keys"
+        "label", element("input", type="checkbox", id="letters", checked=True), " Use single characters as keys"
     )
     close = element("form", element("button", "Close"), method="dialog")
     title = element("h2", "Keys", id="keys-title")

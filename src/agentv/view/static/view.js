@@ -33,7 +33,8 @@ function groupName(control) {
 function nameOf(control) {
   if (control.id) return `#${control.id}`;
   const text = control.rel || control.ariaLabel || control.name || words(control);
-  return [groupName(control), control.localName, control.dataset.key, text, control.type === "radio" ? control.value : ""].join(" ");
+  const value = control.type === "radio" ? control.value : "";
+  return [groupName(control), control.localName, control.dataset.key, text, value].join(" ");
 }
 
 function place() {
@@ -45,7 +46,7 @@ function place() {
     group,
     index: siblings.indexOf(focused),
     isInRow: Boolean(focused?.closest(ROWS)),
-    selection: focused?.matches("textarea, input[type=search], input[type=text]") && [focused.selectionStart, focused.selectionEnd],
+    selection: focused?.matches("textarea, [type=search], [type=text]") && [focused.selectionStart, focused.selectionEnd],
     details: new Map([...main.querySelectorAll("details")].map((each) => [detailsName(each), each.open])),
     typed: new Map(fields().filter(isChanged).map((each) => [nameOf(each), [each.value, each.checked]])),
     scrolled: [...main.querySelectorAll(".scroll")].map((each) => each.scrollLeft),
@@ -120,7 +121,9 @@ function show({ response, title, next }) {
 function labelCells() {
   for (const table of main.querySelectorAll(".list table")) {
     const heads = [...table.querySelectorAll("thead th")].map(words);
-    for (const row of table.tBodies[0]?.rows ?? []) [...row.cells].forEach((cell, at) => { cell.dataset.label = heads[at] ?? ""; });
+    for (const row of table.tBodies[0]?.rows ?? []) {
+      [...row.cells].forEach((cell, at) => { cell.dataset.label = heads[at] ?? ""; });
+    }
   }
 }
 
@@ -282,7 +285,7 @@ const IN_LISTS = {
   f: ["#filters", openFilters],
   o: ["thead a, [aria-label=Order] a", open],
   c: [`:is(${ROWS}) input[type=checkbox]`, () => currentRow()?.querySelector("input[type=checkbox]")?.click()],
-  d: ["[aria-label='Different words'] a:not([aria-current])", (link) => link.click()],
+  d: ["[role=group]:has([href*='diff=']):has([href]:not([href*='diff='])) a:not([aria-current])", (link) => link.click()],
   Enter: [`:is(${ROWS}) a[href]`, () => currentRow()?.querySelector("a[href]")?.click()],
 };
 
@@ -316,7 +319,9 @@ addEventListener("keydown", (event) => {
   const isSecond = sequence && event.timeStamp < sequenceEnd;
   const key = isSecond ? `${sequence} ${event.key}` : event.key;
   sequence = "";
-  if (!isSecond && document.querySelector(`[data-key^="${CSS.escape(key)} "]`)) [sequence, sequenceEnd] = [key, event.timeStamp + SEQUENCE_MS];
+  if (!isSecond && document.querySelector(`[data-key^="${CSS.escape(key)} "]`)) {
+    [sequence, sequenceEnd] = [key, event.timeStamp + SEQUENCE_MS];
+  }
   const isMoving = key === "j" || key === "k";
   const action = event.repeat && !isMoving ? undefined : actionOf(key);
   if (!action) return;
