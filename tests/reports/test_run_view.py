@@ -102,3 +102,9 @@ def test_the_names_of_evaluators_stand_where_their_reasons_do_not_fit() -> None:
     row = replace(FAILED, evaluator_results=(CONTAINS, replace(CONTAINS, name="amount"), JUDGE))
     case = ListedCase(tuple(outcome(row, name, "a-long-prompt-name") for name in ("small", "large")), 0, 2)
     assert lines(RunView(width=60), [case])[2].endswith("  contains, amount")
+
+
+def test_the_name_of_a_case_is_never_cut() -> None:
+    name = "named-after-a-question-" * 5
+    case = ListedCase((CaseOutcome(replace(FAILED, slot=replace(FAILED.slot, eval_id=name))),), 0, 1, QUESTION)
+    assert lines(RunView(width=80), [case])[1] == f"✗ fail   {name}  0.33"

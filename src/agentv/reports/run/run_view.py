@@ -157,9 +157,9 @@ class _Columns(Struct, frozen=True):
         return cls(
             labels,
             cells,
-            max(len(_STATE), *(len(row_state(each.result)) for each in outcomes)),
-            max(len(_CASE), *(width for width in names if width <= _MAX_NAME_WIDTH)),
-            max(len(_PASSED), *map(len, passed)) if passed else 0,
+            max([len(_STATE), *(len(row_state(each.result)) for each in outcomes)]),
+            max([len(_CASE), *(width for width in names if width <= _MAX_NAME_WIDTH)]),
+            max([len(_PASSED), *map(len, passed)]) if passed else 0,
             max(map(len, trials), default=0),
         )
 
