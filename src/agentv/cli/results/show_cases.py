@@ -143,7 +143,7 @@ def _questions(stored: StoredRun, cases: Sequence[CaseEntries]) -> dict[CaseId, 
     names = {CaseId(case.cells[0].shown.slot.suite, case.cells[0].shown.slot.eval_id) for case in cases}
     found: dict[CaseId, str] = {}
     for record in stored.cases_named(names):
-        found.setdefault(CaseId(record.suite, record.eval_id), record.question[:_MAX_QUESTION_CHARS])
+        found.setdefault(CaseId(record.suite, record.eval_id), record.last_question[:_MAX_QUESTION_CHARS])
     return found
 
 
