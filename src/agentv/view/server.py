@@ -40,6 +40,7 @@ _PAGES: Mapping[str, MakePage] = {
 _THREADS = 4
 _MAX_REQUEST_BYTES = 1024 * 1024
 _JSON = ".json"
+_NOT_FOUND = 404
 _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     UnknownRunError: (404, "Not found"),
     BadAddressError: (400, "This address cannot be understood"),
@@ -151,19 +152,26 @@ class ViewServer:
         return web.Response(body=asset.body, content_type=asset.content_type, charset="utf-8", headers=headers)
 
     async def _page(self, make: MakePage, request: web.Request) -> web.StreamResponse:
-        page = await self._made(make, request)
-        text = page_html(page, address=request.path_qs)
-        return _response(request, text.encode(), "text/html", status=page.status)
+        return _page_response(request, await self._made(make, request))
 
     async def _data(self, make: MakePage, request: web.Request) -> web.StreamResponse:
         page = await self._made(make, request)
+        if page.status == _NOT_FOUND:
+            # The name of an eval file or a case may end with `.json`, too.
+            named = await self._made(make, request, ending=_JSON)
+            if named.status != _NOT_FOUND:
+                return _page_response(request, named)
         return _response(request, compact_json(page.data).encode(), "application/json", status=page.status)
 
-    async def _made(self, make: MakePage, request: web.Request) -> Page:
+    async def _made(self, make: MakePage, request: web.Request, *, ending: str = "") -> Page:
+        names = dict(request.match_info)
+        if names and ending:
+            last = list(names)[-1]
+            names[last] += ending
         asked = Request(
             library=self._library,
             path=request.path,
-            names=dict(request.match_info),
+            names=names,
             query=Query.of(request.query.items()),
             reviewer=self._reviewer(request) or READER,
         )
@@ -187,6 +195,11 @@ def _page_or_error(make: MakePage, request: Request) -> Page:
 def _refused(title: str, message: str) -> web.Response:
     page = error_page(title, message, status=403)
     return web.Response(text=page_html(page, address="/"), status=403, content_type="text/html")
+
+
+def _page_response(request: web.Request, page: Page) -> web.Response:
+    text = page_html(page, address=request.path_qs)
+    return _response(request, text.encode(), "text/html", status=page.status)
 
 
 def _response(request: web.Request, body: bytes, content_type: str, *, status: int) -> web.Response:
