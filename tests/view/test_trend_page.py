@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.trending import SUITE, TARGET, keep_run, passing
+from msgspec.structs import replace
+from tests.support.trending import SUITE, TARGET, begin_run, keep_run, passing, row
 from tests.support.viewer import Client, serving_view
 
+from agentv.types.records.answer import ResultKey
 from agentv.view.address import path_to
 
 ADDRESS = path_to("trend", SUITE)
@@ -61,6 +63,22 @@ def test_a_file_or_target_that_no_run_has_is_not_found(client: Client) -> None:
     assert reply.status == 404
     assert "none.yaml" in reply.text
     assert client.get(f"{ADDRESS}?target=nobody").status == 404
+
+
+def test_an_eval_file_in_json_has_a_page_and_data(tmp_path: Path) -> None:
+    home = tmp_path / ".agentv"
+    path = "evals/refunds.json"
+    plan = {"suites": [{"path": path, "sha256": "aa"}]}
+    store = begin_run(home, 1, [], plan=plan)
+    slot = ResultKey(path, "case-1", TARGET)
+    store.append(replace(row("case-1", 1.0, run_id=store.run_id), slot=slot))
+    store.close("finished")
+    with serving_view(home) as viewer:
+        client = viewer.client()
+        page, data = client.get(path_to("trend", path)), client.get(f"{path_to('trend', path)}.json")
+    assert (page.status, data.status) == (200, 200)
+    assert "<h1" in page.text
+    assert data.json()["series"][0]["suite"] == path
 
 
 def test_a_metric_that_does_not_exist_is_explained(client: Client) -> None:

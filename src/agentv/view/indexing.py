@@ -3,9 +3,11 @@
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -14,15 +16,17 @@ from msgspec.structs import replace
 from agentv.storage.index.file import pages_file
 from agentv.storage.index.indexer import Indexer
 from agentv.storage.index.pages import RunPages
-from agentv.storage.index.row_query import Counted, CursorPage, Facets, Progress, RowQuery
-from agentv.storage.index.texts import RowTexts
+from agentv.storage.index.row_query import Counted, CursorPage, Facets, Progress, RowEntry, RowQuery
+from agentv.storage.index.texts import RowTexts, StoredDetail
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.stored import StoredRun
-from agentv.types.records.result import CaseResult
 
 _FIRST_WAIT_S = 0.3
 """How long the first request for a run waits for its index; a run of some thousand results is complete by then."""
 _MAX_COUNTS = 64
+_CHUNK_ROWS = 2_000
+
+Found = TypeVar("Found")
 
 
 class FoundRows(Struct, frozen=True):
@@ -43,11 +47,19 @@ class FoundRows(Struct, frozen=True):
 class _Indexed(Struct):
     """What is known of the index of one run."""
 
+    pages: RunPages
+    lock: threading.Lock
+    """Held while `pages` are read, which one thread at a time may do."""
     file: Path
     thread: threading.Thread | None = None
     indexer: Indexer | None = None
     counts: dict[tuple[bytes, int], Counted] = field(default_factory=dict)
     counting: set[tuple[bytes, int]] = field(default_factory=set)
+
+    def read(self, act: Callable[[RunPages], Found]) -> Found:
+        """Return the result of `act` on the pages."""
+        with self.lock:
+            return act(self.pages)
 
 
 class RunIndexes:
@@ -60,7 +72,6 @@ class RunIndexes:
         self._home = home
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
-        self._local = threading.local()
         self._indexed: dict[Path, _Indexed] = {}
         self._is_stopped = False
 
@@ -69,36 +80,43 @@ class RunIndexes:
 
         Raises ValueError for a broken cursor, OSError for results that cannot be read.
         """
-        indexed = self._indexed_run(stored)
-        pages = self._pages(stored, indexed)
-        self._refreshed(stored, indexed, pages)
-        page = pages.page(query)
-        counted = page.counted or self._count_later(stored, indexed, query, page.progress)
-        return FoundRows(page, pages.texts(page.rows), counted)
+        indexed = self._refreshed(stored)
 
-    def matching(self, stored: StoredRun, query: RowQuery) -> tuple[CursorPage, Facets]:
-        """Return all results that match, without their texts, and the facets of the query."""
-        indexed = self._indexed_run(stored)
-        pages = self._pages(stored, indexed)
-        self._refreshed(stored, indexed, pages)
-        everything = replace(query, page=1, page_size=None, after=None, before=None)
-        return pages.page(everything), pages.count(everything).facets
+        def read(pages: RunPages) -> tuple[CursorPage, tuple[RowTexts, ...]]:
+            page = pages.page(query)
+            return page, pages.texts(page.rows)
 
-    def result(self, stored: StoredRun, seq: int) -> CaseResult | None:
-        """Return the result with a number, whether it counts or not; None if there is none."""
-        indexed = self._indexed_run(stored)
-        pages = self._pages(stored, indexed)
-        entry = next(iter(pages.rows_at([seq + 1])), None)
-        if entry is None:  # not indexed yet, or not there
-            return next(iter(stored.results_numbered({seq})), None)
-        return next(iter(stored.results_at([(entry.line, entry.offset, entry.size)])), None)
+        page, texts = indexed.read(read)
+        return FoundRows(page, texts, page.counted or self._count_later(stored, indexed, query, page.progress))
+
+    def entries(self, stored: StoredRun, query: RowQuery) -> Iterator[RowEntry]:
+        """Yield all results that match, as far as they are indexed, without their texts."""
+        indexed = self._refreshed(stored)
+        after = None
+        while True:
+            asked = replace(query, page=1, page_size=_CHUNK_ROWS, after=after, before=None)
+            page = indexed.read(partial(RunPages.page, query=asked))
+            yield from page.rows
+            after = page.after
+            if after is None:
+                return
+
+    def facets(self, stored: StoredRun, query: RowQuery) -> Facets:
+        """Return the facets of a query, however long it takes to count them."""
+        return self._refreshed(stored).read(lambda pages: pages.count(query)).facets
+
+    def detail(self, stored: StoredRun, seq: int) -> StoredDetail | None:
+        """Return a result with a number, whether it counts or not, with its case and answer; None if there is none."""
+
+        def read(pages: RunPages) -> StoredDetail | None:
+            rows = pages.rows_at([seq + 1])
+            return pages.details(rows)[0] if rows else None
+
+        return self._refreshed(stored).read(read)
 
     def progress(self, stored: StoredRun) -> Progress:
         """Return how far a run is indexed, after a moment in which what is new may be added."""
-        indexed = self._indexed_run(stored)
-        pages = self._pages(stored, indexed)
-        self._refreshed(stored, indexed, pages)
-        return pages.progress()
+        return self._refreshed(stored).read(RunPages.progress)
 
     def stop(self) -> None:
         """Stop indexing, and remove what was stored in a temporary folder."""
@@ -109,6 +127,8 @@ class RunIndexes:
             if each.indexer is not None and each.thread is not None:
                 each.indexer.stop()
                 each.thread.join()
+        for each in self._indexed.values():
+            each.read(RunPages.close)
         if self._temporary is not None:
             self._temporary.cleanup()
 
@@ -116,7 +136,8 @@ class RunIndexes:
         with self._lock:
             known = self._indexed.get(stored.folder)
             if known is None:
-                known = self._indexed[stored.folder] = _Indexed(self._file_for(stored))
+                file = self._file_for(stored)
+                known = self._indexed[stored.folder] = _Indexed(RunPages(file, stored.folder), threading.Lock(), file)
             return known
 
     def _file_for(self, stored: StoredRun) -> Path:
@@ -130,18 +151,12 @@ class RunIndexes:
             self._temporary = tempfile.TemporaryDirectory(prefix="agentv-view-")
         return Path(self._temporary.name) / f"{len(self._indexed)}.db"
 
-    def _pages(self, stored: StoredRun, indexed: _Indexed) -> RunPages:
-        """Return the pages of the calling thread, whose connection no other thread may use."""
-        opened: dict[Path, RunPages] = self._local.__dict__.setdefault("opened", {})
-        if stored.folder not in opened:
-            opened[stored.folder] = RunPages(indexed.file, stored.folder)
-        return opened[stored.folder]
-
-    def _refreshed(self, stored: StoredRun, indexed: _Indexed, pages: RunPages) -> None:
-        """Begin to index what is new in a run, and wait a moment for it."""
-        progress = pages.progress()
+    def _refreshed(self, stored: StoredRun) -> _Indexed:
+        """Begin to index what is new in a run, and wait a moment for it; return its index."""
+        indexed = self._indexed_run(stored)
+        progress = indexed.read(RunPages.progress)
         if progress.share >= 1 and progress.is_complete and progress.words_ready:
-            return
+            return indexed
         with self._lock:
             is_idle = indexed.thread is None or not indexed.thread.is_alive()
             if is_idle and not self._is_stopped:
@@ -151,6 +166,7 @@ class RunIndexes:
             thread = indexed.thread
         if thread is not None:
             thread.join(_FIRST_WAIT_S)
+        return indexed
 
     def _count_later(self, stored: StoredRun, indexed: _Indexed, query: RowQuery, progress: Progress) -> Counted | None:
         """Return the counts of a query if they are known; else begin to count in the background."""

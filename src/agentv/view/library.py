@@ -2,22 +2,24 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from agentv.engine.stored.report import load_report
+from agentv.engine.stored.report_tools import labels_of, read_details
+from agentv.reports.run.views import RowDetail
 from agentv.storage.files.run_file import stamp_of
 from agentv.storage.index.index import RunIndex
-from agentv.storage.index.row_query import CursorPage, Facets, RowQuery
+from agentv.storage.index.row_query import RowEntry, RowQuery
 from agentv.storage.run.find import ListedRun, find_run, list_run_folders
 from agentv.storage.run.labels import LABELS_FILE
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
-from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 from agentv.view.address import BadAddressError
 from agentv.view.compared import ComparedRuns, compare_runs
@@ -79,13 +81,17 @@ class Library:
         except ValueError as error:
             raise BadAddressError(f"after or before: {error}") from None
 
-    def result(self, stored: StoredRun, seq: int) -> CaseResult | None:
-        """Return the result of a run with a number; None if there is none."""
-        return self._indexes.result(stored, seq)
+    def detail(self, stored: StoredRun, seq: int) -> RowDetail | None:
+        """Return the result of a run with a number, with its case, answer and labels; None if there is none."""
+        found = self._indexes.detail(stored, seq)
+        if found is not None:
+            return RowDetail(found.result, found.case, found.answer, labels_of(stored, found.result))
+        rows = list(stored.results_numbered({seq}))  # not indexed yet, or not there
+        return read_details(stored, rows)[0] if rows else None
 
-    def matching(self, stored: StoredRun, query: RowQuery) -> tuple[CursorPage, Facets]:
-        """Return all of a run's results that match a query, on one page, and the facets of the query."""
-        return self._indexes.matching(stored, query)
+    def entries(self, stored: StoredRun, query: RowQuery) -> Iterator[RowEntry]:
+        """Yield all of a run's results that match a query, without their texts."""
+        return self._indexes.entries(stored, query)
 
     def close(self) -> None:
         """Stop what goes on in the background."""
@@ -114,13 +120,16 @@ class Library:
         query = replace(query, page=1, page_size=None, after=None, before=None)
         progress = self._indexes.progress(stored)
 
-        def find(wanted: RowQuery) -> tuple[CursorPage, Facets]:
-            return self.matching(stored, wanted)
+        def find() -> MatchingCases:
+            found = partial(self.entries, stored)
+            return matching_cases(
+                found, query, self._indexes.facets(stored, query), progress, only_differing=only_differing
+            )
 
         return self._cases.get(
             (stored.folder, msgspec.json.encode(query), only_differing),
             (_stamp(stored), progress),
-            lambda: matching_cases(find, query, only_differing=only_differing),
+            find,
             is_running=stored.state() == "running",
         )
 

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.scoring.counting.matrix import CellName
-from agentv.storage.index.row_query import CursorPage, Facets, Progress, RowEntry, RowQuery
+from agentv.storage.index.row_query import Facets, Progress, RowEntry, RowQuery
 from agentv.types.results import CaseId, RowState
 
 _WIDTH = 6
@@ -33,11 +33,9 @@ class _Trials(Struct):
     starts: "array[int]" = field(default_factory=lambda: array("I", [0]))
     numbers: "array[int]" = field(default_factory=lambda: array("Q"))
 
-    def add_case(self, entries: Iterable[RowEntry], numbers: Mapping[CellName, int]) -> None:
-        for each in entries:
-            cell = numbers[each.slot.prompt, each.slot.target]
-            state = _STATES.index(cast(RowState, each.state))
-            self.numbers.extend((cell, each.slot.trial, state, each.line, each.offset, each.size))
+    def add_case(self, outcomes: "Iterable[_Outcome]", numbers: Mapping[CellName, int]) -> None:
+        for each in outcomes:
+            self.numbers.extend((numbers[each.cell], *each.numbers))
         self.starts.append(len(self.numbers))
 
     def of_case(self, number: int) -> list[FoundTrial]:
@@ -49,8 +47,25 @@ class _Trials(Struct):
         ]
 
 
-FindRows: TypeAlias = Callable[[RowQuery], tuple[CursorPage, Facets]]
-"""Returns all results that match a query, and its facets."""
+FindEntries: TypeAlias = Callable[[RowQuery], Iterable[RowEntry]]
+"""Returns all results that match a query, in its order."""
+
+
+class _Outcome(NamedTuple):
+    """What is remembered of a result while the cases are collected."""
+
+    cell: CellName
+    numbers: tuple[int, ...]
+    """Trial, state, line number, offset and size."""
+    score: float
+    """-1.0 for none."""
+
+    @classmethod
+    def of(cls, entry: RowEntry, cells: dict[CellName, CellName]) -> "_Outcome":
+        cell = entry.slot.prompt, entry.slot.target
+        state = _STATES.index(cast(RowState, entry.state))
+        numbers = entry.slot.trial, state, entry.line, entry.offset, entry.size
+        return cls(cells.setdefault(cell, cell), numbers, -1.0 if entry.score is None else entry.score)
 
 
 class MatchingCases(Struct, frozen=True):
@@ -68,36 +83,41 @@ class MatchingCases(Struct, frozen=True):
         return [(case, self.trials.of_case(place)) for place, case in enumerate(self.ids[start : start + size], start)]
 
 
-def matching_cases(find: FindRows, query: RowQuery, *, only_differing: bool) -> MatchingCases:
+def matching_cases(
+    find: FindEntries, query: RowQuery, facets: Facets, progress: Progress, *, only_differing: bool
+) -> MatchingCases:
     """Return the cases of which any result matches a query without pages.
 
     `only_differing` leaves out cases with the same states and scores for all targets and prompts of the query.
     """
-    page, facets = find(query)
-    entries: dict[CaseId, list[RowEntry]] = {}
-    for entry in page.rows:
-        entries.setdefault(CaseId(entry.slot.suite, entry.slot.eval_id), []).append(entry)
+    names: dict[CellName, CellName] = {}
+    found: dict[CaseId, list[_Outcome]] = {}
+    for entry in find(query):
+        found.setdefault(_case_of(entry), []).append(_Outcome.of(entry, names))
     whole = RowQuery(targets=query.targets, prompts=query.prompts, page_size=None)
     if replace(query, sort=whole.sort, is_descending=whole.is_descending) != whole:
         # The other filters select cases, of which all results are shown.
-        entries = {case: [] for case in entries}
-        for entry in find(whole)[0].rows:
-            if (of_case := entries.get(CaseId(entry.slot.suite, entry.slot.eval_id))) is not None:
-                of_case.append(entry)
+        found = {case: [] for case in found}
+        for entry in find(whole):
+            if (of_case := found.get(_case_of(entry))) is not None:
+                of_case.append(_Outcome.of(entry, names))
     if only_differing:
-        entries = {case: found for case, found in entries.items() if _differ(found)}
-    cells = dict.fromkeys((each.slot.prompt, each.slot.target) for found in entries.values() for each in found)
+        found = {case: outcomes for case, outcomes in found.items() if _differ(outcomes)}
+    cells = dict.fromkeys(each.cell for outcomes in found.values() for each in outcomes)
     numbers = {cell: number for number, cell in enumerate(cells)}
     trials = _Trials(list(cells))
-    for found in entries.values():
-        trials.add_case(found, numbers)
-    return MatchingCases(tuple(entries), facets, page.progress, trials)
+    for outcomes in found.values():
+        trials.add_case(outcomes, numbers)
+    return MatchingCases(tuple(found), facets, progress, trials)
 
 
-def _differ(entries: Iterable[RowEntry]) -> bool:
+def _case_of(entry: RowEntry) -> CaseId:
+    return CaseId(entry.slot.suite, entry.slot.eval_id)
+
+
+def _differ(outcomes: Iterable[_Outcome]) -> bool:
     """Return True if the results of a case differ between targets or prompts in a state or score."""
-    cells: dict[CellName, list[tuple[str, float]]] = {}
-    for entry in entries:
-        outcome = entry.state, -1.0 if entry.score is None else entry.score
-        cells.setdefault((entry.slot.prompt, entry.slot.target), []).append(outcome)
+    cells: dict[CellName, list[tuple[int, float]]] = {}
+    for each in outcomes:
+        cells.setdefault(each.cell, []).append((each.numbers[1], each.score))
     return len({tuple(sorted(each)) for each in cells.values()}) > 1

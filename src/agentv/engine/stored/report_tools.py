@@ -16,6 +16,7 @@ from agentv.storage.records.encode import export_line, export_record
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError
 from agentv.types.events import RowFinished, RunEnded
+from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, RunRecord
 from agentv.types.results import CaseTexts, RunReport
@@ -38,6 +39,11 @@ def read_details(stored: StoredRun, rows: Sequence[CaseResult]) -> list[RowDetai
         )
         for row in rows
     ]
+
+
+def labels_of(stored: StoredRun, row: CaseResult) -> list[Label]:
+    """Return the labels of the answer of a result."""
+    return [each for each in stored.labels() if (each.slot, each.answer_seq) == (row.slot, row.answer_seq)]
 
 
 def report_tools(*, include_trace: bool, cases: Iterable[CaseRecord] = ()) -> ReportTools:

@@ -23,7 +23,8 @@ BUSY_STEP_S = 0.01
 """Seconds between two attempts to switch to WAL."""
 
 _IN_MEMORY = ":memory:"
-_PAGE_CACHE_KIB = 32 * 1024
+PAGE_CACHE_KIB = 32 * 1024
+"""The pages of a file that one connection keeps in memory."""
 _BROKEN_FILE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -42,15 +43,17 @@ def open_index_file(home: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection
     return open_database(home / INDEX_FILE, busy_s=busy_s)
 
 
-def open_database(path: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
-    """Open or create an index file; as `open_index_file`."""
+def open_database(path: Path, *, busy_s: float = BUSY_S, cache_kib: int = PAGE_CACHE_KIB) -> sqlite3.Connection:
+    """Open or create an index file; as `open_index_file`. `cache_kib` bounds the pages that it keeps in memory."""
     try:
-        return _open(path, busy_s)
+        connection = _open(path, busy_s)
     except sqlite3.DatabaseError as error:
         if not is_broken(error):
             raise
         discard_database(path)
-        return _open(path, busy_s)
+        connection = _open(path, busy_s)
+    connection.execute(f"PRAGMA cache_size = -{cache_kib}")
+    return connection
 
 
 def pages_file(home: Path, run_id: str) -> Path:
@@ -125,7 +128,7 @@ def _use_wal(connection: sqlite3.Connection, busy_s: float) -> None:
 def _connect(name: str, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
     # One thread at a time may use it; which one it is, is up to the caller.
     connection = sqlite3.connect(name, timeout=busy_s, isolation_level=None, check_same_thread=False)
-    connection.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
+    connection.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.create_function("fits", 2, fnmatchcase, deterministic=True)
     return connection

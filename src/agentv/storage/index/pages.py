@@ -36,6 +36,8 @@ _MOST_CELLS = 5_000
 _MOST_REMEMBERED = 64
 """The most queries whose counts are remembered."""
 
+_CACHE_KIB = 16 * 1024
+
 Found = TypeVar("Found")
 
 
@@ -121,7 +123,7 @@ class RunPages:
     def _read_once(self, read: Callable[[sqlite3.Connection], Found]) -> Found:
         if self._connection is None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = open_database(self._file, busy_s=self._busy_s)
+            self._connection = open_database(self._file, busy_s=self._busy_s, cache_kib=_CACHE_KIB)
         with reading(self._connection):
             return read(self._connection)
 

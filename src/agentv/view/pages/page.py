@@ -52,6 +52,8 @@ class Page(Struct, frozen=True, kw_only=True):
     status: int = 200
     location: str | None = None
     """The address that the browser goes to in place of this page."""
+    is_preparing: bool = False
+    """True if the page stands for one that is not ready yet; a browser without scripts then loads it again."""
 
 
 class Saved(Struct, frozen=True):
@@ -110,6 +112,7 @@ def page_html(page: Page, *, address: str) -> str:
         element("title", f"{page.title} · agentv"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
+        element("noscript", element("meta", http_equiv="refresh", content="2")) if page.is_preparing else None,
         element("link", rel="icon", href="data:,"),
         element("link", rel="stylesheet", href=assets()["view.css"].address),
         element("script", src=assets()["view.js"].address, type="module"),
@@ -187,6 +190,17 @@ def _key(key: str, text: str) -> Html:
     """Return a key with its meaning; the script hides it where the page has nothing for it."""
     shown = element("dt", *(element("kbd", "Esc" if each == "Escape" else each) for each in key.split()))
     return element("div", shown, element("dd", text), data_for=key)
+
+
+def preparing_page() -> Page:
+    """Return the page that is shown while a page takes long to make."""
+    shown = element(
+        "section",
+        element("h1", "Counting"),
+        element("p", "The results are being counted. The page appears as soon as it is ready."),
+        class_="notice",
+    )
+    return Page(title="Counting", parts=[shown], data={}, is_live=True, is_preparing=True)
 
 
 def error_page(title: str, message: str, *, status: int, hint: Child = None) -> Page:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from agentv.engine.stored.report_tools import read_details
 from agentv.reports.html.parts import row_parts
 from agentv.reports.run.row_text import PLAIN_LABELS, row_score
 from agentv.reports.run.views import RERUN_TEXTS, RowDetail
@@ -36,8 +35,8 @@ def row_page(request: Request) -> Page:
 def text_page(request: Request) -> Page:
     """Return one part of the whole text of a result's question, answer, transcript or record."""
     stored, name = request.library.open(request.names["run"]), request.names["text"]
-    result = _numbered(request, stored)
-    (detail,) = read_details(stored, [result])
+    detail = _numbered(request, stored)
+    result = detail.result
     if name not in texts_of(detail):
         raise UnknownRunError(f"this result has no {name!r}; it has {', '.join(texts_of(detail))}")
     address = _address(stored, result)
@@ -52,10 +51,10 @@ def text_page(request: Request) -> Page:
     )
 
 
-def _numbered(request: Request, stored: StoredRun) -> CaseResult:
+def _numbered(request: Request, stored: StoredRun) -> RowDetail:
     text = request.names["seq"]
     is_number = text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS
-    found = request.library.result(stored, int(text)) if is_number else None
+    found = request.library.detail(stored, int(text)) if is_number else None
     if found is None:
         raise UnknownRunError(f"run {stored.run_id} has no result number {text}")
     return found
@@ -68,16 +67,16 @@ def _address(stored: StoredRun, result: CaseResult) -> str:
 def case_page(request: Request) -> Page:
     """Return the result of a case; target, prompt and trial of the query choose among several."""
     stored, case, query = request.library.open(request.names["run"]), request.names["case"], request.query
-    found, _ = request.library.matching(stored, replace(row_query(query), case=case))
-    fitting = [entry for entry in found.rows if entry.slot.eval_id == case]  # an id may look like a pattern
-    if not fitting:
+    entries = request.library.entries(stored, replace(row_query(query), case=case))
+    first = next((entry for entry in entries if entry.slot.eval_id == case), None)  # an id may look like a pattern
+    detail = None if first is None else request.library.detail(stored, first.line - 1)
+    if detail is None:
         raise UnknownRunError(f"run {stored.run_id} has no such result of case {case!r}")
-    first = next(iter(stored.results_at([(fitting[0].line, fitting[0].offset, fitting[0].size)])))
-    return _page(request, stored, first)
+    return _page(request, stored, detail)
 
 
-def _page(request: Request, stored: StoredRun, result: CaseResult) -> Page:
-    (detail,) = read_details(stored, [result])
+def _page(request: Request, stored: StoredRun, detail: RowDetail) -> Page:
+    result = detail.result
     state = row_state(result)
     name = PLAIN_LABELS.label(result)
     rerun = "" if result.rerun is None else f", a re-run ({RERUN_TEXTS[result.rerun]}) that does not count"
