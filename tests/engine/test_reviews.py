@@ -26,7 +26,7 @@ from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
 from agentv.storage.run.reviews import load_queue, load_queues, save_queue
 from agentv.storage.run.stored import StoredRun, open_run
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.evaluation import EvaluatorResult, verdict_of
 from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.label import HumanVerdict
@@ -216,3 +216,13 @@ def test_golden_items_show_drift_and_change_no_rate(run: StoredRun) -> None:
     (agreement,) = golden_agreement(second, queue_labels(run, second))
     assert (agreement.annotator, list(agreement.right)) == ("carl", [item.golden == "pass" for item in golden])
     assert load_corrected_rates(run) == before
+
+
+def test_a_broken_queue_is_an_error_with_its_file(run: StoredRun) -> None:
+    draw_review(run, ReviewPlan(name="one", n=5), now=NOON)
+    (run.folder / "reviews" / "one.json").write_text("{")
+    with pytest.raises(StorageError, match=r"reviews/one\.json"):
+        load_queue(run.folder, "one")
+    (run.folder / "reviews" / "one.json").write_text('{"schema": "agentv-review-9"}')
+    with pytest.raises(StorageError, match="newer than this agentv supports"):
+        load_queue(run.folder, "one")
