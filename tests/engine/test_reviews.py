@@ -18,7 +18,7 @@ from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
 from agentv.storage.run.reviews import load_queue, load_queues, save_queue
 from agentv.storage.run.stored import StoredRun, open_run
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.evaluation import EvaluatorResult, verdict_of
 from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.label import HumanVerdict
@@ -167,6 +167,21 @@ def test_picked_labels_correct_with_a_warning_and_drawn_ones_replace_them(run: S
     assert rate.warnings == ("25 labels of answers that were picked are not counted",)
 
 
+def test_a_verdict_of_the_judge_without_any_label_is_a_warning(run: StoredRun) -> None:
+    queue = draw_review(run, ReviewPlan(name="one", n=100), now=NOON)
+    passes = [item for item in queue.items if judge_passes(int(item.slot.eval_id[2:]))]
+    labels = [
+        make_label(queue, item, Reviewed(label_id=f"p-{index}", verdict="pass"), annotator="x", time=NOON)
+        for index, item in enumerate(passes)
+    ]
+    append_labels(run.folder, labels, run_id=run.run_id)
+    (rate,) = load_corrected_rates(run)
+    assert rate.rate == pytest.approx(0.525 + 0.475 / 2)
+    assert rate.warnings == (
+        "no answer with one of the judge's verdicts is labelled, 47.5 % of all; half of them count as passes",
+    )
+
+
 def test_a_stored_queue_is_returned_again_and_never_changed(run: StoredRun) -> None:
     plan = ReviewPlan(name="one", n=20, reviewers=("anna", "ben"), overlap=0.5)
     queue = draw(run, plan)
@@ -254,3 +269,13 @@ def test_golden_items_show_drift_and_change_no_rate(run: StoredRun) -> None:
     agreed = sum(item.golden == "pass" for item in golden)
     assert (found.reviewer, found.first[0] + found.second[0], found.first[1], found.second[1]) == ("carl", agreed, 2, 2)
     assert load_corrected_rates(run) == before
+
+
+def test_a_broken_queue_is_an_error_with_its_file(run: StoredRun) -> None:
+    draw_review(run, ReviewPlan(name="one", n=5), now=NOON)
+    (run.folder / "reviews" / "one.json").write_text("{")
+    with pytest.raises(StorageError, match=r"reviews/one\.json"):
+        load_queue(run.folder, "one")
+    (run.folder / "reviews" / "one.json").write_text('{"schema": "agentv-review-9"}')
+    with pytest.raises(StorageError, match="newer than this agentv supports"):
+        load_queue(run.folder, "one")
