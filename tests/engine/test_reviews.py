@@ -168,7 +168,7 @@ def test_picked_labels_correct_with_a_warning_and_drawn_ones_replace_them(run: S
 
 
 def test_a_verdict_of_the_judge_without_any_label_is_a_warning(run: StoredRun) -> None:
-    queue = draw_review(run, ReviewPlan(name="one", n=100), now=NOON)
+    queue = open_queue(run, ReviewPlan(name="one", n=100), now=NOON)
     passes = [item for item in queue.items if judge_passes(int(item.slot.eval_id[2:]))]
     labels = [
         make_label(queue, item, Reviewed(label_id=f"p-{index}", verdict="pass"), annotator="x", time=NOON)
@@ -272,7 +272,7 @@ def test_golden_items_show_drift_and_change_no_rate(run: StoredRun) -> None:
 
 
 def test_a_broken_queue_is_an_error_with_its_file(run: StoredRun) -> None:
-    draw_review(run, ReviewPlan(name="one", n=5), now=NOON)
+    open_queue(run, ReviewPlan(name="one", n=5), now=NOON)
     (run.folder / "reviews" / "one.json").write_text("{")
     with pytest.raises(StorageError, match=r"reviews/one\.json"):
         load_queue(run.folder, "one")
