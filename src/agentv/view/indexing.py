@@ -4,6 +4,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -73,6 +74,7 @@ class RunIndexes:
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
         self._indexed: dict[Path, _Indexed] = {}
+        self._counters = ThreadPoolExecutor(1, thread_name_prefix="count")
         self._is_stopped = False
 
     def rows(self, stored: StoredRun, query: RowQuery) -> FoundRows:
@@ -123,6 +125,7 @@ class RunIndexes:
         with self._lock:
             self._is_stopped = True
             running = [each for each in self._indexed.values() if each.indexer is not None and each.thread is not None]
+        self._counters.shutdown(wait=False, cancel_futures=True)
         for each in running:
             if each.indexer is not None and each.thread is not None:
                 each.indexer.stop()
@@ -192,7 +195,7 @@ class RunIndexes:
                     indexed.counts.pop(next(iter(indexed.counts)))
                 indexed.counts[key] = counted
 
-        threading.Thread(target=_quietly(count), daemon=True).start()
+        self._counters.submit(_quietly(count))
         return None
 
 
