@@ -62,7 +62,7 @@ note    the price of 'small' is not known
 Took 02:41
 Wrote out.jsonl
 Saved to /project/.agentv/runs/20260131T120000-7f3a2b
-Details: agentv show 20260131T120000-7f3a2b
+Details: agentv show 20260131T120000-7f3a2b (in the browser: agentv view)
 Retry errors: agentv retry 20260131T120000-7f3a2b
 
 FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.
@@ -115,7 +115,7 @@ note    the price of 'small' is not known
 
 Took 02:41
 Saved to /project/.agentv/runs/20260131T120000-7f3a2b
-Details: agentv show 20260131T120000-7f3a2b
+Details: agentv show 20260131T120000-7f3a2b (in the browser: agentv view)
 Retry errors: agentv retry 20260131T120000-7f3a2b
 
 FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.
