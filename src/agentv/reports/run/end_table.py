@@ -217,7 +217,10 @@ def _flaky(cases: Sequence[str]) -> Facts:
 def _footer(report: RunReport, files: Sequence[str]) -> list[str]:
     lines = [f"Took {took_text(report.duration_s)}", *(f"Wrote {one_line(file)}" for file in files)]
     if report.folder is not None:
-        lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id} (in the browser: agentv view)"]
+        lines += [
+            f"Saved to {one_line(report.folder)}",
+            f"Details: agentv show {report.run_id} (in the browser: agentv view)",
+        ]
         if report.baseline is not None and report.baseline.regressed + report.baseline.improved:
             earlier = shlex.quote(one_line(report.baseline.baseline))
             lines.append(f"Changes: agentv compare {earlier} {report.run_id}")

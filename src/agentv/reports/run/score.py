@@ -179,7 +179,10 @@ def _footer(report: RunReport, files: Sequence[str], resume_from: ResumeSource |
     if report.state == "interrupted":
         lines += [f"Gate: {one_line(gate.sentence)}" for gate in report.verdict.gates if _all_lines(report).judged]
     if report.folder is not None:
-        lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id} (in the browser: agentv view)"]
+        lines += [
+            f"Saved to {one_line(report.folder)}",
+            f"Details: agentv show {report.run_id} (in the browser: agentv view)",
+        ]
         if resume_from is not None and report.state != "finished":
             pipe_hint = "" if resume_from == "files" else "pipe the same stream into "
             lines.append(f"Resume: {pipe_hint}agentv resume {report.run_id} {report.needs}".rstrip())
