@@ -362,11 +362,15 @@ class Reviews:
         return next((each for each in self._reviewed if each.queue.name == name), None)
 
     def of_run(self, stored: StoredRun, name: str) -> ReviewSession:
-        """Return a queue of a run. Raises ConfigError with the known names if there is none."""
+        """Return a queue of a run. Raises UnknownItemError with the known names if there is none."""
         with self._lock:
             session = self._sessions.get((stored.run_id, name))
             if session is None:
-                session = ReviewSession(stored, load_queue(stored.folder, name))
+                try:
+                    queue = load_queue(stored.folder, name)
+                except ConfigError as error:
+                    raise UnknownItemError(str(error)) from None
+                session = ReviewSession(stored, queue)
                 self._sessions[stored.run_id, name] = session
             return session
 

@@ -160,9 +160,9 @@ def _golden_rows(
     ]
     if not found:
         raise ConfigError(
-            f"there is no golden answer: none that was left has labels of {queue.criterion!r} with a clear verdict; give "
-            "labels with --golden FILE, or review some answers with an overlap first: those on which reviewers agree "
-            "are golden later"
+            f"there is no golden answer: none that was left has labels of {queue.criterion!r} with a clear verdict; "
+            "give labels with --golden FILE, or review some answers with an overlap first: those on which reviewers "
+            "agree are golden later"
         )
     return found
 

@@ -1,9 +1,12 @@
 """A run: its verdict, the cases that did not pass, tables with intervals, and the histogram of scores."""
 
+from collections.abc import Iterator
+
 from agentv.reports.document.html import HtmlRenderer
 from agentv.reports.run.document import run_document
 from agentv.reports.run.report_json import report_to_json
-from agentv.reports.text.markup import element
+from agentv.reports.text.markup import Html, element
+from agentv.storage.run.reviews import queue_names
 from agentv.storage.run.stored import StoredRun
 from agentv.view.address import path_to
 from agentv.view.pages.page import Link, Page, Request
@@ -26,6 +29,18 @@ def run_trail(stored: StoredRun) -> tuple[Link, ...]:
     return RUNS, Link(stored.run.name or stored.run_id, path_to("r", stored.run_id))
 
 
+def _review(stored: StoredRun) -> Iterator[Html]:
+    """Yield the run's review queues and its failure categories, and how to start a review."""
+    run, names = stored.run_id, queue_names(stored.folder)
+    links = [element("li", element("a", name, href=path_to("q", f"{name}@{run}"))) for name in names]
+    yield element("h2", "Review by people")
+    if links:
+        yield element("ul", *links)
+        yield element("p", element("a", "Failure categories", href=path_to("categories", run)))
+    command = element("code", f"agentv review {run}")
+    yield element("p", "Label answers, and see the pass rate that people would find: ", command)
+
+
 def run_page(request: Request) -> Page:
     """Return the report of a run as its results are now."""
     stored = request.library.open(request.names["run"])
@@ -35,6 +50,7 @@ def run_page(request: Request) -> Page:
     parts = [
         *HtmlRenderer().document(document),
         element("p", element("a", "All rows", href=path_to("r", stored.run_id, "rows"))),
+        *_review(stored),
     ]
     return Page(
         title=stored.run.name or stored.run_id,
