@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,16 +19,20 @@ _LINK = re.compile(r"^  (\S+) +http://127\.0\.0\.1:(\d+)(\S+)$")
 class ReviewProcess:
     """`agentv review` of the newest run in a folder. Use it with `with`; `kill` ends it as `kill -9` does."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "agentv", "review", "--no-open", *options],
             cwd=folder,
+            env=environment,
             stdout=subprocess.PIPE,
             text=True,
         )
         self.links: dict[str, tuple[int, str]] = {}
+        self.head = ""
+        """What was printed before the review began."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
+            self.head += line
             found = _LINK.match(line.rstrip("\n"))
             if found:
                 self.links[found[1]] = int(found[2]), found[3]
@@ -59,6 +63,23 @@ class ReviewProcess:
         self._process.send_signal(signal.SIGINT)
         text, _ = self._process.communicate(timeout=30)
         return self._process.returncode, text
+
+
+def review_by_rule(
+    folder: Path, options: Sequence[str], *, environment: Mapping[str, str], is_good: Callable[[str], bool]
+) -> str:
+    """Let each reviewer of `agentv review` label all answers by a rule, then press Ctrl-C; return what was printed."""
+    with ReviewProcess(folder, *options, environment=environment) as process:
+        for name, (_, path) in process.links.items():
+            reviewer = ScriptedReviewer(process.client(name), path.split("/")[2])
+            item: dict[str, Any] | None = reviewer.next()
+            while item is not None and item["item"] is not None:
+                passed = is_good(item["answer"])
+                fields = (("verdict", "pass"),) if passed else (("verdict", "fail"), ("category", "does not know"))
+                item = reviewer.send(item, *fields).json()["next"]
+        code, text = process.interrupt()
+        assert code == 0, text
+        return process.head + text
 
 
 class Acknowledged(Struct):

@@ -125,7 +125,7 @@ def _head(session: ReviewSession, given: GivenItem, note: str) -> Html:
     words = element("small", f" {note}") if note else None
     criterion = session.queue.criterion
     described = given.criterion.description if given.criterion is not None else ""
-    asked = _WHOLE if criterion == OVERALL else f"{criterion}: {described}" if described else criterion
+    asked = _WHOLE if criterion == OVERALL else f"{criterion}: {described or 'does the answer pass?'}"
     return element(
         "header",
         element("h1", f"{given.position} of {given.total}", words),
