@@ -3,7 +3,8 @@
 The pages of docs/reference/providers/ are tested in tests/providers/test_pages.py and tests/fake/test_page.py.
 
 - a block with a file name after its language is written to that file;
-- `console`: each `$ command` runs (in `agentv review` a script labels the answers), a comment names the exit code if it is not 0, and what follows is its output;
+- `console`: each `$ command` runs, a comment names the exit code if it is not 0, and what follows is its output; in
+  `agentv review` a script labels the answers;
 - `python`: runs, and prints what the `# …` after each `print(…)` says;
 - `yaml`, `json` with no file name: is at least readable;
 - `text`: is a part of a transcript in tests/reports/transcripts.

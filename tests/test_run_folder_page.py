@@ -16,8 +16,10 @@ from agentv.types.evaluation import EvaluationResult, EvaluatorResult, Evaluator
 from agentv.types.failures import FAILURE_KINDS, Failure
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer, ResultKey
+from agentv.types.records.category import CategoryEvent
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
+from agentv.types.records.review import ReviewQueue
 from agentv.types.records.run import CaseRecord, RunRecord
 from agentv.types.records.segment import SegmentRecord
 from agentv.types.usage import Usage
@@ -47,6 +49,8 @@ STRUCTS: dict[str, type[Struct]] = {
     "results": EvaluationResult,
     "judge_calls": JudgeCall,
     "labels.jsonl": Label,
+    "categories.jsonl": CategoryEvent,
+    "reviews/NAME.json": ReviewQueue,
     "segments.jsonl": SegmentRecord,
     "usage": Usage,
     "error": Failure,

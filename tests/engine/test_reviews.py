@@ -18,7 +18,7 @@ from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
 from agentv.storage.run.reviews import load_queue, load_queues, save_queue
 from agentv.storage.run.stored import StoredRun, open_run
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, StorageError
 from agentv.types.evaluation import EvaluatorResult, verdict_of
 from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.label import HumanVerdict
@@ -254,3 +254,13 @@ def test_golden_items_show_drift_and_change_no_rate(run: StoredRun) -> None:
     agreed = sum(item.golden == "pass" for item in golden)
     assert (found.reviewer, found.first[0] + found.second[0], found.first[1], found.second[1]) == ("carl", agreed, 2, 2)
     assert load_corrected_rates(run) == before
+
+
+def test_a_broken_queue_is_an_error_with_its_file(run: StoredRun) -> None:
+    draw(run, ReviewPlan(name="one", n=5))
+    (run.folder / "reviews" / "one.json").write_text("{")
+    with pytest.raises(StorageError, match=r"reviews/one\.json"):
+        load_queue(run.folder, "one")
+    (run.folder / "reviews" / "one.json").write_text('{"schema": "agentv-review-9"}')
+    with pytest.raises(StorageError, match="newer than this agentv supports"):
+        load_queue(run.folder, "one")

@@ -156,6 +156,24 @@ def test_the_weights_of_an_unfinished_queue_are_those_of_a_finished_one_up_to_a_
     assert ratio["pass"] / ratio["fail"] == pytest.approx(4.0)
 
 
+def test_shards_with_a_queue_of_the_same_name_keep_their_own_probabilities() -> None:
+    shards = [Draw("q", 1, "all", 0.5, 2, 4), Draw("q", 1, "all", 0.1, 2, 20)]
+    labels = [
+        Label(
+            slot=ResultKey("s", f"c-{number}", "t"),
+            answer_key="k",
+            answer_ref=AnswerRef(number),
+            criterion="c",
+            score=1,
+            annotator="a",
+            time=NOON,
+            draw=shards[number // 2],
+        )
+        for number in range(4)
+    ]
+    assert list(label_weights(labels).values()) == pytest.approx([2, 2, 10, 10])
+
+
 def test_labels_without_a_draw_have_no_weight_and_equal_weights_are_worth_their_number() -> None:
     slot = ResultKey("s", "c", "t")
     picked = Label(slot=slot, answer_key="k", answer_ref=AnswerRef(0), criterion="c", score=1, annotator="a", time=NOON)

@@ -512,7 +512,7 @@ def _with_shared_options(eval_file: str) -> Callable[[Callable[..., Any]], Calla
 
 @click.group()
 def command() -> None:
-    """Let a model write cases (from documents or logged questions) or rubrics (for existing cases).
+    """Let a model write cases (from documents or logged questions), rubrics (for existing cases) or failure categories.
 
     A rubric is a list of requirements by which a model judges the answer to a case.
     """

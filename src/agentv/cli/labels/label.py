@@ -1,4 +1,4 @@
-"""`agentv label`: import human labels for a run, and measure the agreement of annotators."""
+"""`agentv label`: import human labels for a run, measure the agreement of annotators, and list failure categories."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class _LabelGroup(click.Group):
 
 @click.group("label", cls=_LabelGroup, subcommand_metavar="COMMAND [ARGS]...")
 def command() -> None:
-    """Import human labels of a run's answers, or measure how far annotators agree.
+    """Import human labels of a run's answers, measure how far annotators agree, or sort failures into categories.
 
     `import` may be left out: `agentv label [RUN] --in FILE` is short for `agentv label import [RUN] --in FILE`.
     """

@@ -60,7 +60,10 @@ def load_label_rates(run: StoredRun) -> list[CorrectedRate]:
 
 def load_people_verdicts(run: StoredRun, labels: Collection[Label]) -> dict[str, PeopleVerdicts]:
     """Return what people said about the answers of a run, by criterion."""
-    criteria = criteria_by_case(run, {label.slot.eval_id for label in labels})
+    named = run.cases_named({(label.slot.suite, label.slot.eval_id) for label in labels})
+    criteria = {
+        (case.suite, case.eval_id): [EvaluationCriteria.from_dict(each) for each in case.criteria] for case in named
+    }
     by_criterion: defaultdict[str, list[Label]] = defaultdict(list)
     for label in labels:
         by_criterion[label.criterion].append(label)

@@ -162,7 +162,12 @@ T = TypeVar("T")
 
 def _weighted(items: Iterable[T], weights: Sequence[float] | None) -> Iterator[tuple[T, float]]:
     """Yield each item with its weight. Raises ValueError if their numbers differ."""
-    return zip(items, repeat(1.0), strict=False) if weights is None else zip(items, weights, strict=True)
+    if weights is None:
+        return zip(items, repeat(1.0), strict=False)
+    listed = list(items)
+    if len(listed) != len(weights):
+        raise ValueError(f"`item_weights` has {len(weights)} weights for {len(listed)} items; give one for each item")
+    return zip(listed, weights, strict=True)
 
 
 def _labelled_pairs(

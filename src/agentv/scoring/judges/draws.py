@@ -231,15 +231,18 @@ def label_weights(labels: Iterable[Label]) -> dict[AnswerName, float]:
     for label in labels:
         if label.draw is not None:
             draws.setdefault((label.slot, label.answer_seq), label.draw)
-    strata = {(draw.queue, draw.stratum): draw for draw in draws.values()}
-    reviewed = Counter(draw.queue for draw in draws.values())
-    planned: Counter[str] = Counter()
-    for (queue, _), draw in strata.items():
-        planned[queue] += draw.n
-    left: defaultdict[str, float] = defaultdict(lambda: 1.0)
-    for (queue, stratum), draw in strata.items():
-        left[stratum] *= 1 - draw.p * min(reviewed[queue] / planned[queue], 1.0)
-    return {name: 1 / (1 - left[draw.stratum]) for name, draw in draws.items()}
+    reviewed, planned = Counter(draw.queue for draw in draws.values()), Counter[str]()
+    by_stratum: defaultdict[str, dict[str, Draw]] = defaultdict(dict)
+    for draw in dict.fromkeys(draws.values()):
+        planned[draw.queue] += draw.n
+        by_stratum[draw.stratum][draw.queue] = draw
+    weights: dict[Draw, float] = {}
+    for draw in dict.fromkeys(draws.values()):
+        # Of its own queue the draw itself counts: in a run merged from shards, each has a stratum of this name.
+        all_draws = {**by_stratum[draw.stratum], draw.queue: draw}.values()
+        missed = (1 - each.p * min(reviewed[each.queue] / planned[each.queue], 1.0) for each in all_draws)
+        weights[draw] = 1 / (1 - math.prod(missed))
+    return {name: weights[draw] for name, draw in draws.items()}
 
 
 def kish_n(weights: Sequence[float]) -> float:
