@@ -359,6 +359,7 @@ def test_reviewers_sort_notes_into_categories_and_others_only_read_them(review: 
     assert [(each["category"], each["answers"]) for each in found["categories"]] == [("too long", 2)]
     assert found["notes"] == []
     assert "too long" in reader.get(path).text
+    assert "Assign" in page
     assert "Assign" not in reader.get(path).text
 
 

@@ -19,7 +19,7 @@ from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.records.label import Label
 from agentv.view.access import READER
-from agentv.view.address import path_to
+from agentv.view.address import Query, path_to
 from agentv.view.elements import table
 from agentv.view.pages.label_form import MAX_CATEGORY_CHARS
 from agentv.view.pages.page import Page, Request, Saved
@@ -45,7 +45,7 @@ def categories_page(request: Request) -> Page:
         element("p", "No label has a category yet.", class_="notice") if not categories.names else None,
         *(_changes(path, categories) if may_change and categories.names else ()),
         element("h2", f"Notes without a category ({len(notes):,})"),
-        *(_note(stored, each, path if may_change else None) for each in notes[:_MAX_LISTED]),
+        _notes(stored, notes[:_MAX_LISTED], path if may_change else None),
         element("p", f"and {len(notes) - _MAX_LISTED:,} more") if len(notes) > _MAX_LISTED else None,
         names if may_change else element("p", f"Reviewers sort notes: agentv review {stored.run_id}"),
     ]
@@ -154,7 +154,7 @@ def _changes(path: str, categories: Categories) -> Iterator[Html]:
     )
 
 
-def _name_field(label: str | None = None) -> Html:
+def _name_field(key: str | None = None) -> Html:
     return element(
         "input",
         name="name",
@@ -162,26 +162,35 @@ def _name_field(label: str | None = None) -> Html:
         required=True,
         maxlength=str(MAX_CATEGORY_CHARS),
         autocomplete="off",
-        aria_label=label,
+        data_key=key,
         dir="auto",
     )
 
 
-def _note(stored: StoredRun, label: Label, path: str | None) -> Html:
-    link = element("a", label.slot.eval_id, href=path_to("r", stored.run_id, "case", label.slot.eval_id))
-    form = None
-    if path is not None:
-        form = element(
-            "form",
-            element("input", type="hidden", name="label", value=str(label.seq)),
-            _name_field(f"Category of the note on {label.slot.eval_id}"),
-            element("button", "Assign", name="do", value="assign"),
-            method="post",
-            action=path,
-            class_="search",
+def _notes(stored: StoredRun, notes: Sequence[Label], path: str | None) -> Html:
+    """Return the notes; with a path, as a form that assigns a category to those that are chosen."""
+    if path is None or not notes:
+        return element("ul", *(element("li", *_note(stored, each), dir="auto") for each in notes))
+    choices = [
+        element(
+            "label", element("input", type="checkbox", name="label", value=str(each.seq)), " ", *_note(stored, each)
         )
-    text = element("p", link, f" — {label.note} ", element("small", label.annotator), dir="auto")
-    return element("section", text, form)
+        for each in notes
+    ]
+    field = element("label", element("span", "Category ", element("kbd", "t")), _name_field("t"))
+    button = element("div", element("button", "Assign", name="do", value="assign", class_="send"), class_="buttons")
+    items = [element("li", each, dir="auto") for each in choices]
+    return element(
+        "form", element("ul", *items, class_="chosen"), field, button, method="post", action=path, class_="review"
+    )
+
+
+def _note(stored: StoredRun, label: Label) -> Iterator[Html | str]:
+    slot = label.slot
+    which = (("target", slot.target), ("prompt", slot.prompt or ""), ("trial", str(slot.trial + 1)))
+    yield f"{label.note} "
+    yield element("a", slot.eval_id, href=Query.of(which).address(path_to("r", stored.run_id, "case", slot.eval_id)))
+    yield element("small", f" {label.annotator}")
 
 
 def _rate_json(criterion: str, rate: CategoryRate) -> JsonObject:

@@ -56,7 +56,7 @@ def label_form(given: GivenItem, path: str, categories: Sequence[str], *, undo: 
         element("div", *_buttons(undo), class_="buttons"),
         method="post",
         action=path,
-        class_="review",
+        class_="review sticky",
     )
 
 
