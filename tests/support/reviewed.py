@@ -33,10 +33,18 @@ def is_good(number: int) -> bool:
     return number % 4 != 0
 
 
-def store_run(home: Path, *, cases: int = 40, note: str = "", **case: Any) -> StoredRun:
+def store_run(
+    home: Path,
+    *,
+    cases: int = 40,
+    note: str = "",
+    answer_note: str | None = None,
+    run_id: str = RUN.run_id,
+    **case: Any,
+) -> StoredRun:
     """Store a run with a judge that passes 70 % of the good answers and 10 % of the bad ones."""
-    store = RunFolder(runs_folder(home), RUN.run_id, clock=at_noon)
-    store.begin(make_run())
+    store = RunFolder(runs_folder(home), run_id, clock=at_noon)
+    store.begin(make_run(run_id=run_id))
     for number in range(cases):
         slot = ResultKey("evals/a.yaml", f"c-{number}", TARGET)
         texts = {
@@ -45,7 +53,9 @@ def store_run(home: Path, *, cases: int = 40, note: str = "", **case: Any) -> St
             "criteria": (),
         }
         store.append_case(make_case(**{"eval_id": slot.eval_id, "suite": slot.suite, **texts, **case}))
-        text = f"Answer {number} is {'good' if is_good(number) else 'bad'}{note}"
+        text = (
+            f"Answer {number} is {'good' if is_good(number) else 'bad'}{note if answer_note is None else answer_note}"
+        )
         answer = store.append_answer(make_answer(slot=slot, text=text))
         score = 0.9 if number % 40 == 0 or (is_good(number) and number % 10 < 7) else 0.2
         result = EvaluatorResult(
@@ -71,12 +81,18 @@ def serving_review(
     run: StoredRun, plan: ReviewPlan, *, timer: Callable[[], float] = time.monotonic
 ) -> Iterator[tuple[Viewer, ReviewSession]]:
     """Serve the queue of a plan until the end of the block."""
-    queue = open_queue(run, plan, now=NOON)
-    session = ReviewSession(run, queue, timer=timer)
-    access = Access.create(reviewers=queue.reviewers)
-    home = run.folder.parent.parent
+    session = ReviewSession(run, open_queue(run, plan, now=NOON), timer=timer)
+    with serving_session(session) as viewer:
+        yield viewer, session
+
+
+@contextmanager
+def serving_session(session: ReviewSession) -> Iterator[Viewer]:
+    """Serve a queue until the end of the block."""
+    access = Access.create(reviewers=session.queue.reviewers)
+    home = session.stored.folder.parent.parent
     with serving_in_thread(ViewServer(Library(home), access, reviews=Reviews([session]))) as server:
-        yield Viewer(server, access), session
+        yield Viewer(server, access)
 
 
 class ScriptedReviewer(Struct):

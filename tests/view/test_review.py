@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.hostile_texts import HOSTILE_TEXTS, MARK
-from tests.support.reviewed import REASON, TARGET, ScriptedReviewer, serving_review, store_run
+from tests.support.reviewed import NOON, REASON, TARGET, ScriptedReviewer, serving_review, serving_session, store_run
 from tests.support.viewer import Client, Viewer, post
 
 from agentv.engine.stored.corrected_rates import load_corrected_rates
 from agentv.engine.stored.label_rates import load_label_rates
+from agentv.engine.stored.pair_reviews import open_pairs
 from agentv.engine.stored.reviews import ReviewPlan
 from agentv.storage.run.stored import StoredRun
+from agentv.types.errors import ConfigError
 from agentv.view.reviews import LEASE_S, ReviewSession
 
 PLAN = ReviewPlan(name="q", n=20, reviewers=("ada", "bob"), overlap=0.5)
@@ -382,3 +385,52 @@ def test_a_change_of_categories_that_does_not_fit_is_explained(
     ada.review()
     reply = post(ada.client, "/categories/latest", *fields)
     assert (reply.status, "Traceback" in reply.text) == (400, False)
+
+
+def test_pairs_are_shown_shuffled_and_stored_as_preferences(tmp_path: Path) -> None:
+    home = tmp_path / ".agentv"
+    run = store_run(home, note=" of A")
+    other = store_run(home, run_id="20260131T120000-b", answer_note=" of B", note=" of A")
+    queue = open_pairs(run, other, ReviewPlan(n=30, seed=2, reviewers=("ada", "bob"), overlap=0.4), now=NOON)
+    assert open_pairs(run, other, ReviewPlan(n=30), now=NOON) == queue
+    assert 5 < sum(item.is_swapped for item in queue.items) < 25
+    session = ReviewSession(run, queue, other=other)
+    with serving_session(session) as viewer:
+        done = {}
+        for name in queue.reviewers:
+            reviewer = ScriptedReviewer(viewer.client(name), queue.name)
+            page = reviewer.client.get(reviewer.path).text
+            assert "First answer" in page
+            assert "Second is better" in page
+            assert TARGET not in page
+            done[name] = _prefer(reviewer, " of B")
+        data = viewer.client().get(f"/q/{queue.name}.json").json()
+        page = viewer.client().get(f"/q/{queue.name}").text
+    assert (len(done["ada"]), len(done["bob"])) == (21, 21)
+    assert (data["preference"]["better"], data["preference"]["worse"], data["preference"]["rate"]) == (0, 30, 0.0)
+    assert "People prefer" in page
+    label = run.labels()[0]
+    assert (label.score, label.criterion) == (0.0, "better than 20260131T120000-b")
+    assert label.compared_with is not None
+    assert (label.compared_with.run_id, label.compared_with.slot) == (other.run_id, label.slot)
+
+
+def _prefer(reviewer: ScriptedReviewer, mark: str) -> list[int]:
+    done: list[int] = []
+    item: dict[str, Any] | None = reviewer.next()
+    while item is not None and item["item"] is not None:
+        side = "first" if mark in item["answers"][0] else "second"
+        assert reviewer.send(item, ("verdict", "pass")).status == 400
+        assert reviewer.send(item, ("better", "both")).status == 400
+        done.append(item["item"])
+        item = reviewer.send(item, ("better", side)).json()["next"]
+    return done
+
+
+def test_pairs_of_runs_without_the_same_questions_are_refused(tmp_path: Path) -> None:
+    home = tmp_path / ".agentv"
+    run, other = store_run(home), store_run(home, run_id="20260131T120000-b", note=" another question")
+    with pytest.raises(ConfigError, match="have no pair of answers"):
+        open_pairs(run, other, ReviewPlan(), now=NOON)
+    with pytest.raises(ConfigError, match="without golden answers"):
+        open_pairs(run, other, ReviewPlan(golden_every=3), now=NOON)
