@@ -1,11 +1,12 @@
 """A run: its verdict, the cases that did not pass, tables with intervals, and the histogram of scores."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agentv.reports.document.html import HtmlRenderer
 from agentv.reports.run.document import run_document
 from agentv.reports.run.report_json import report_to_json
 from agentv.reports.text.markup import Html, element
+from agentv.storage.run.reviews import queue_names
 from agentv.storage.run.stored import StoredRun
 from agentv.view.address import path_to
 from agentv.view.judges import judge_links
@@ -38,6 +39,18 @@ def _link_list(title: str, links: Sequence[Link]) -> Html | None:
     return element("nav", element("h2", title), element("ul", *items, class_="choices"), aria_label=title)
 
 
+def _review(stored: StoredRun) -> Iterator[Html]:
+    """Yield the run's review queues and its failure categories, and how to start a review."""
+    run, names = stored.run_id, queue_names(stored.folder)
+    links = [element("li", element("a", name, href=path_to("q", f"{name}@{run}"))) for name in names]
+    yield element("h2", "Review by people")
+    if links:
+        yield element("ul", *links)
+        yield element("p", element("a", "Failure categories", href=path_to("categories", run)))
+    command = element("code", f"agentv review {run}")
+    yield element("p", "Label answers, and see the pass rate that people would find: ", command)
+
+
 def run_page(request: Request) -> Page:
     """Return the report of a run as its results are now."""
     stored = request.library.open(request.names["run"])
@@ -55,6 +68,7 @@ def run_page(request: Request) -> Page:
         element("p", element("a", "All rows", href=path_to("r", stored.run_id, "rows"))),
         _link_list("Trend from run to run", trends),
         _link_list("Judges compared with people", judges),
+        *_review(stored),
     ]
     return Page(
         title=stored.run.name or stored.run_id,
