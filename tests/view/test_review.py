@@ -204,6 +204,7 @@ def test_a_reviewer_at_work_sees_no_page_with_judge_or_others(review: Review) ->
     for path in ("/", "/r/latest", "/r/latest/rows", "/r/latest/row/0", "/categories/latest", "/q/q", "/q/q/conflicts"):
         reply = ada.client.get(path)
         assert reply.status == 403, path
+        assert 'href="/q/q/next"' in reply.text
         assert TARGET not in reply.text
         assert REASON not in reply.text
     ada.review()

@@ -147,8 +147,8 @@ def _answers(given: GivenItem) -> Iterator[Html | None]:
     yield from question_parts(given.detail)
     sides = (given.other, given.detail) if given.item.is_swapped else (given.detail, given.other)
     shown = [
-        element("section", element("h2", f"{name} answer"), *reply_parts(detail))
-        for name, detail in zip(("First", "Second"), sides, strict=True)
+        element("section", element("h2", f"{name} answer"), *reply_parts(detail, key=key))
+        for name, detail, key in zip(("First", "Second"), sides, ("x", None), strict=True)
     ]
     yield element("div", *shown, class_="pair")
 
