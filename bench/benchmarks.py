@@ -9,6 +9,7 @@ from bench import (
     first_request,
     growth,
     index_of_runs,
+    index_pages,
     lexical_similarity,
     model_cases,
     refusing_model,
@@ -19,6 +20,7 @@ from bench import (
     start_up,
     tool_trajectory,
     toxicity,
+    viewer,
 )
 from bench.measuring import Effort
 from bench.rows import Row
@@ -39,8 +41,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "first_request": first_request.measure,
     "growth": growth.measure,
     "index_of_runs": index_of_runs.measure,
+    "index_pages": index_pages.measure,
     "sampler": sampler.measure,
     "segments": segments.measure,
+    "viewer": viewer.measure,
 }
 
 COMPARING = ("echo_cases", "model_cases", "slow_model", "commands", "growth", "segments")

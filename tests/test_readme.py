@@ -17,6 +17,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,7 @@ QUOTAS = "docs/how-to/quotas.md"  # so does this: tests/test_quotas_page.py
 MACHINES = "docs/how-to/machines.md"  # it needs a cluster: tests/ray/test_machines_page.py
 PROGRESS = re.compile(r"\d+/\d+ \(")
 NOT_RUN_HERE = {"./run pytest"}  # it is what runs this test
+SERVING = re.compile(r"(?:\./run )?agentv view\b(?!.*--help)")  # until Ctrl-C, in a browser
 
 
 class Block(NamedTuple):
@@ -81,6 +83,16 @@ def normalised(output: str, folder: Path) -> str:
     return "\n".join(line for line in lines if not PROGRESS.match(line)).strip()
 
 
+def check_serving(command: str, folder: Path) -> None:
+    """Start a command that serves pages, and end it with Ctrl-C as soon as it is ready."""
+    words = ["bash", "-c", f"exec {command} --no-open"]
+    with subprocess.Popen(words, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+        ready = any("Ctrl-C" in line for line in process.stdout or ())
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0, command
+    assert ready, command
+
+
 def check_console(block: Block, folder: Path) -> None:
     for command, code, expected in commands_of(block.text):
         if command in NOT_RUN_HERE:
@@ -90,6 +102,9 @@ def check_console(block: Block, folder: Path) -> None:
                 folder, shlex.split(command)[2:], environment=environment(), is_good=lambda text: "Sorry" not in text
             )
             assert not expected or normalised(printed, folder) == normalised(expected, folder), command
+            continue
+        if SERVING.match(command):
+            check_serving(command.removeprefix("./run "), folder)
             continue
         # ./run is the same command in the project's environment, which is where this test runs already.
         done = run(["bash", "-c", command.removeprefix("./run ")], folder)

@@ -91,7 +91,7 @@ class ProviderSpec(Spec, frozen=True):
     program: str | None = None
     """The program that it calls, unless its settings name another one."""
     can_judge: bool = False
-    """May judge its own answers when no `judge_target` is named."""
+    """May judge its own answers when no `judge` is named."""
     is_code: bool = False
     """Runs code or returns stored replies instead of calling a model. As a judge, it may therefore reply with a bare
     JSON object that lacks the nonce of the call."""

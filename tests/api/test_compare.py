@@ -1,6 +1,8 @@
 """compare(): two reports, runs, files or lists of results, compared as `agentv compare` does."""
 
 import json
+import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -60,17 +62,40 @@ def test_lists_of_results_are_compared() -> None:
     assert regressed(comparison) == ["q0", "q3", "q6", "q9"]
 
 
-def test_a_comparison_shows_its_finding_and_the_changed_cases() -> None:
-    comparison = compare(run(old_agent), run(new_agent))
-    lines = repr(comparison).splitlines()
-    assert "worse" in lines[0]
-    assert lines[1:5] == [f"  fell  {name}  1.00 -> 0.00" for name in ("q0", "q3", "q6", "q9")]
-    assert "<td style='text-align:left'>q9</td>" in comparison._repr_html_()
+def test_a_comparison_prints_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = run(old_agent, ".agentv"), run(new_agent, ".agentv")
+    agentv.main(["compare", old.run_id, new.run_id], standalone_mode=False)
+    printed = capsys.readouterr().out
+    comparison = compare(old, new)
+    for shown in (f"{comparison}", f"{pickle.loads(pickle.dumps(comparison))!r}"):
+        assert shown == printed.rstrip("\n")
+    assert "  before   │ 0?\n  after    │ (empty)\n" in printed
+    html = comparison._repr_html_()
+    assert "4 cases fell, none rose" in html
+    assert html.count("(empty)") == 4
 
 
-def test_more_than_ten_changed_cases_are_counted() -> None:
-    comparison = compare(run(old_agent), run(lambda _request: ""))
-    assert repr(comparison).splitlines()[11] == "  fell  and 2 more"
+@pytest.mark.parametrize("folder", [".agentv", None], ids=["stored", "in memory"])
+def test_a_comparison_has_the_texts_of_each_case(folder: str | None) -> None:
+    cases = [EvalCase(f"q{number}", f"{number}?", expected_outcome="repeats it") for number in range(12)]
+    old, new = (run(task, folder, cases) for task in (old_agent, new_agent))
+    comparison = compare(old, new)
+    (told,) = comparison.explain(comparison.fell()[1:2])
+    assert (told.question, told.expected) == ("3?", "repeats it")
+    assert (told.before.answer, told.after.answer) == ("3?", "")
+    assert told.after.reason == 'echo: expected "?", got ""'
+    frame = comparison.to_dataframe()
+    row = frame[frame["case"] == "q3"].iloc[0]
+    assert (row["change"], row["difference"], row["expected"]) == ("regressed", -1.0, "repeats it")
+    assert (row["question"], row["answer_before"], row["answer_after"]) == ("3?", "3?", "")
+    assert row["reason_after"] == told.after.reason
+
+
+def test_a_comparison_of_deleted_runs_keeps_its_numbers() -> None:
+    comparison = compare(run(old_agent, ".agentv"), run(new_agent, ".agentv"))
+    shutil.rmtree(".agentv")
+    assert "fell: 4" in str(comparison)
+    assert comparison.explain(comparison.fell()[:1])[0].after.answer is None
 
 
 def test_runs_with_other_cases_are_compared_unpaired() -> None:

@@ -1,6 +1,7 @@
 """The benchmarks run, and their table names each measurement. No test asserts how fast anything is."""
 
 import pytest
+from tests.support.browser import HAS_DRIVEN_BROWSER
 from tests.support.nightly import sample
 
 from agentv.evaluators import EVALUATORS
@@ -9,7 +10,7 @@ from bench.benchmarks import BENCHMARKS
 from bench.measuring import QUICK, Effort, seconds_per_call
 from bench.rows import AtLeast, AtMost, AtMostTimes, Row, duration, megabytes, percent, row_of, table
 
-ABSENT = {"toxicity"} - {spec.name for spec in EVALUATORS}
+ABSENT = ({"toxicity"} - {spec.name for spec in EVALUATORS}) | (set() if HAS_DRIVEN_BROWSER else {"viewer"})
 
 
 @pytest.mark.parametrize("name", sample(sorted(BENCHMARKS.keys() - ABSENT), 3))

@@ -33,7 +33,8 @@ def test_outcomes_name_what_went_wrong(tmp_path: Path) -> None:
     (found,) = outcomes(1, ORIGINAL, [("check", "suite.yaml", "--no-such-option")], tmp_path, limits)
     assert (found.code, found.problem) == (4, "")
     (found,) = outcomes(1, ORIGINAL, [("check", "suite.yaml")], tmp_path, Limits(seconds=0.0, megabytes=1))
-    assert re.fullmatch(r"took \d+\.\d s; took \d+ MB", found.problem)
+    # A process that is large already may not get the memory to read the file.
+    assert re.fullmatch(r"(MemoryError at \S+; )?took \d+\.\d s; took \d+ MB", found.problem)
 
 
 def test_tally_counts_findings_and_keeps_the_worst() -> None:

@@ -83,7 +83,7 @@ def test_an_unfinished_baseline_is_reported_by_the_comparison(project: Project) 
     project.call("run", "suite.yaml", "--name", "stopped", "--fail-fast")
     (project.folder / "broken").unlink()
     said = project.call("run", "suite.yaml", "--baseline", "stopped")[1]
-    assert re.search(r"note    the baseline \S+ did not finish: its missing results are not compared", said)
+    assert re.search(r"note: the baseline \S+ did not finish: its missing results are not compared", said)
 
 
 def test_rows_of_another_program_are_held_to_the_range_of_scores(project: Project) -> None:

@@ -175,6 +175,26 @@ def test_gates_decide_with_the_codes_of_a_run(project: Project, keep: Keep) -> N
     assert project.call("compare", "r1", "r1", "--gate", "improvement >= 1")[0] == 4
 
 
+def test_a_target_that_the_first_run_lacks_leaves_gates_for_change_undecided(project: Project, keep: Keep) -> None:
+    keep("r1", [*scores(1.0, 1.0, target="a"), *scores(1.0, 1.0, target="b")])
+    keep("r2", [*scores(1.0, 1.0, target="a"), *scores(0.0, 0.0, target="c")])
+    keep("r3", [*scores(1.0, 0.0, target="a"), *scores(0.0, 0.0, target="c")])
+    keep("r4", scores(1.0, 1.0, target="a"))
+
+    def ends(*options: str) -> tuple[int, str]:
+        code, said = project.call("compare", *options)
+        return code, said.splitlines()[-3]
+
+    added = "2 cases are not in the baseline: 0 passed, 2 failed. Exit code"
+    for gate in ("not worse", "regressions <= 0"):
+        name = gate.removesuffix(" <= 0")
+        why = f"{name} could not be measured (target 'c' is not in the baseline), so {gate!r} is undecided"
+        assert ends("r1", "r2", "--gate", gate) == (3, f"INCOMPLETE: {why}. {added} 3.")
+        assert ends("r1", "r4", "--gate", gate)[0] == 0
+    assert ends("r1", "r3", "--gate", "regressions <= 0") == (1, f"FAIL: regressions is 1, not <= 0. {added} 1.")
+    assert ends("r1", "r2", "--gate", "mean >= 0.5") == (0, f"PASS: mean is 1, as required (>= 0.5). {added} 0.")
+
+
 def test_an_unfinished_run_passes_no_gate_and_is_reported(project: Project, keep: Keep) -> None:
     keep("r1", scores(1.0, 1.0, 0.0))
     keep("r2", scores(1.0, 1.0), state="interrupted")

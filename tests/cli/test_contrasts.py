@@ -1,6 +1,7 @@
 """`agentv compare` of prompts and targets, by group, and of independent samples."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -156,7 +157,8 @@ refund · large      6    0.50   0.40       -0.10  -1.00 to +1.00  0.12     6   
 order · small       2    0.20   0.90       +0.70  -1.00 to +1.00     1     0     2
 order · large       2    0.50   0.40       -0.10  -1.00 to +1.00     1     2     0
 
-8 pairs fell, 8 rose; no significant difference in any group
+8 pairs fell, 8 rose; no significant difference: refund · small (n needed: more than 6), \
+refund · large (n needed: more than 6), order · small (n needed: 6), order · large (n needed: 6)
 """
     )
     for format_ in ("text", "md", "html"):
@@ -167,8 +169,26 @@ def test_the_last_line_names_the_groups_that_changed(project: Project, keep: Kee
     keep("r1", matrix(**MATRIX))
     lines = said(project, "--prompts", "v1", "v2", "--by", "target").splitlines()
     assert lines[-1] == "8 pairs fell, 8 rose; worse: large; better: small"
+    assert "✗ case-0 · large  0.50 -> 0.40  -0.10" in lines
     # A p of 2 / 2**8 for each, times two.
     assert [line.split()[-3] for line in lines if line.startswith(("small ", "large "))] == ["0.016", "0.016"]
+
+
+def test_the_last_line_has_the_number_of_cases_that_each_group_needs(project: Project, keep: Keep) -> None:
+    v1 = {"small": (0.5, 0.5, 0.5, 0.5), "large": (0.1, 0.2, 0.3, 0.4)}
+    v2 = {"small": (0.5, 0.5, 0.5, 0.5), "large": (0.2, 0.2, 0.4, 0.3)}
+    for name, side in (("r1", v1), ("r2", v2)):
+        scores = [(f"case-{place}", target, score) for target, all_ in side.items() for place, score in enumerate(all_)]
+        keep(name, [row(case, score, target=target) for case, target, score in scores])
+    *_, last = said(project, "r1", "r2", "--by", "target").splitlines()
+    assert re.fullmatch(
+        r"2 pairs rose, 1 fell; no significant difference: small \(n needed: unknown, equal means\), "
+        r"large \(n needed: [\d,]+\)",
+        last,
+    )
+    *_, last = said(project, "r1", "r1", "--by", "target").splitlines()
+    ending = "no significant difference in any group (n needed: unknown, equal means)"
+    assert last == f"no pair changed; {ending}"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.fake_server import serving_fake
-from tests.support.github_job import Job
+from tests.support.github_job import ARTIFACT_URL, Job
 
 from agentv.cli.evals.init import TEMPLATES
 
@@ -164,6 +164,7 @@ def test_a_pull_request_is_compared_with_the_main_branch_and_gets_one_comment(re
     assert "gate 'confirmed_regressions <= 0' failed on 1 case" in worse.results["evals"].printed
     report = (repository.project / "report.md").read_text()
     assert "**`FAIL: " in report
+    assert report.endswith(f"\n[Every case with its answers]({ARTIFACT_URL}) (report.html in the artifact)\n")
     assert repository.comments == [["github-actions[bot]", report]]
     assert (repository.folder / "summary").read_text().endswith(report)
     assert sum(name.startswith("agentv-baseline") for name in repository.caches) == 1

@@ -110,6 +110,22 @@ def test_new_cases_are_counted_in_every_report_and_listed(project: Project) -> N
     assert last_line_of_report(project) == said.splitlines()[-1]
 
 
+def test_new_cases_are_named_where_regressions_fill_the_list(project: Project) -> None:
+    """Ten cases are shown with their texts; the gate's own cases come first, and there are more of them."""
+    old = {f"old-{number}": f"question {number}" for number in range(12)}
+    project.cases = dict(old)
+    save_baseline(project)
+    project.cases |= {name: f"question {name}" for name in ("new-1", "new-2", "new-3")}
+    break_cases(project, *old, "new-1", "new-3")
+    gate = ("--gate", "confirmed_regressions <= 0")
+    code, said = project.call("run", "suite.yaml", "--baseline", "baseline.jsonl", *gate, "-o", "report.md")
+    assert code == 1, said
+    assert "not in the baseline: new-1, new-3\nold-" in said
+    assert "and 4 more: " in said
+    assert "not in the baseline: `new-1`, `new-3`" in (project.folder / "report.md").read_text()
+    assert "not in the baseline: new-1, new-3\n" in project.call("report", "latest")[1]
+
+
 def test_new_cases_of_several_targets_have_their_unit(project: Project) -> None:
     write_targets(project, good="answer")
     save_baseline(project, "--target", "t", "--target", "good")

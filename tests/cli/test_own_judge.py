@@ -24,6 +24,7 @@ def test_check_and_run_name_the_target_that_judges_itself(project: Project) -> N
     assert (code, said.count(f"own.yaml  $  warning: {SENTENCE}")) == (0, 1), said
     code, said = project.call("run", "own.yaml", "--display", "plain", "-o", "report.md")
     assert (code, said.count(f"note: {SENTENCE}")) == (3, 1), said
+    assert said.count(SENTENCE) == 1, said  # printed at the start, and not again at the end
     assert "the judge 'a' (no judge is set; this is the target itself) gave no usable verdict" in said
     assert SENTENCE in (project.folder / "report.md").read_text()
 

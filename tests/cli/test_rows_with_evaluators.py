@@ -82,15 +82,29 @@ def test_wrong_short_forms_are_refused(text: str, message: str, capsys: pytest.C
     assert message in capsys.readouterr().err
 
 
-def test_a_table_without_evaluators_is_answered_with_what_it_needs(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["cases.csv", "cases.jsonl", "cases.json"])
+def test_rows_without_evaluators_are_answered_with_what_they_need(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call("run", "cases.csv") == 4
+    assert call("run", name) == 4
     said = capsys.readouterr().err
-    assert "agentv run cases.csv --evaluator contains='{{ answer }}'\n" in said
+    assert f"agentv run {name} --evaluator contains='{{{{ answer }}}}'\n" in said
     lines = said.split("run that file:\n")[1]
     (folder / "cases.yaml").write_text(lines.replace("\n  ", "\n").removeprefix("  "))
     assert scores_of("cases.yaml") == {"right": [1.0, 0.0]}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"id": "a", "input_messages": "2+2?", "expected": "4"},
+        {"input": "2+2?", "expected_outcome": "Says four"},
+        {"id": "a", "input": "2+2?", "evaluators": [{"name": "four", "type": "contains", "value": "4"}]},
+    ],
+)
+def test_lines_that_are_cases_need_no_evaluators(given: dict[str, object], folder: Path) -> None:
+    (folder / "cases.jsonl").write_text(json.dumps(given))
+    assert call("run", "cases.jsonl", "--dry-run") == 0
 
 
 @pytest.mark.parametrize("name", ["cases.csv", "cases.json"])

@@ -42,10 +42,19 @@ def test_cases_that_failed_become_a_suite_that_names_their_origin(project: Proje
         "owner": "me",
         "origin": {"run": run.name, "suite": "evals/suite.yaml", "eval_id": "bad"},
     }
-    assert case["input_messages"][0]["content"][1] == {"type": "file", "value": "evals/notes.txt"}
+    assert case["input"][0]["content"][1] == {"type": "file", "value": "evals/notes.txt"}
     assert case["execution"]["evaluators"] == [{"name": "e", "type": "contains", "value": "a"}]
     assert written["criteria"][0]["name"] == "tone"
+    assert written["dialect"] == "agentv"
     assert project.call("check", "failed.yaml")[0] == 0
+
+
+def test_exported_cases_have_the_short_words(project: Project) -> None:
+    folder = prepare(project)
+    project.call("runs", "export", "--case", "good", "-o", "good.yaml")
+    (case,) = yaml.safe_load((folder / "good.yaml").read_text())["evalcases"]
+    assert case["input"] == "a"
+    assert "input_messages" not in case
 
 
 def test_an_exported_dataset_runs_as_the_suite_did(project: Project) -> None:

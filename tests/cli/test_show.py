@@ -51,16 +51,18 @@ def call(project: Path, capsys: pytest.CaptureFixture[str]) -> Call:
 
 ROWS = """\
 run 20260131T120000-7f3a2b  nightly  finished  2026-01-31 12:00 UTC
-2 results: 1 pass, 1 fail
+2 results of agent-v2: 1 pass, 1 fail
 
-✗ refund-7                 agent-v2         0.33  contains: expected "30 days", got "We will look into it."
-✓ order-1                  agent-v2         1.00
+  state  case      score
+✗ fail   refund-7  0.33   May I return order 7?
+    contains: expected "30 days", got "We will look into it."
+✓ pass   order-1   1.00
 
 Details of a case: agentv show 20260131T120000-7f3a2b CASE
 """
 
 
-def test_show_lists_the_rows_of_the_latest_run(call: Call) -> None:
+def test_show_lists_the_cases_of_the_latest_run(call: Call) -> None:
     assert call("show") == (0, ROWS, "")
 
 
@@ -96,6 +98,15 @@ def test_show_an_unknown_case_says_the_nearest(call: Call) -> None:
         "",
         f"error: run {RUN.run_id} has no case 'refund-8'. Did you mean 'refund-7'?\n",
     )
+
+
+def test_show_one_trial_of_a_case(call: Call) -> None:
+    code, out, _ = call("show", "latest", "refund-7", "--trial", "1")
+    assert (code, out.startswith("✗ refund-7 · agent-v2: fail")) == (0, True)
+    code, _, err = call("show", "latest", "refund-7", "--trial", "2")
+    assert (code, err) == (4, f"error: case 'refund-7' of run {RUN.run_id} has no trial 2; its last is 1\n")
+    code, _, err = call("show", "latest", "--trial", "2")
+    assert (code, err) == (4, "error: --trial selects one trial of a case; name the CASE\n")
 
 
 def test_show_failed_of_a_case_that_passed_says_so(call: Call) -> None:

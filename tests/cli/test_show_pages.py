@@ -135,8 +135,8 @@ def test_a_page_of_text_says_what_it_is_a_part_of(call: Call) -> None:
     code, out, _ = call("show", "--page", "2", "--page-size", "3")
     assert code == 0
     assert "4 results: 1 pass, 1 borderline, 1 fail, 1 error" in out
-    assert "\nresults 4 to 4 of 4; page 2 of 2\n" in out
-    assert "\nno results of 4; page 9 of 1\n" in call("show", "--page", "9")[1]
+    assert "\ncases 4 to 4 of 4; page 2 of 2\n" in out
+    assert "\nno cases of 4; page 9 of 1\n" in call("show", "--page", "9")[1]
 
 
 def test_a_case_with_options_that_no_row_of_it_fits_says_so(call: Call) -> None:

@@ -75,7 +75,6 @@ def test_a_filter_selects_cases(agentv: Agentv) -> None:
         (("run", "-n", "3"), "Here it is `--workers N` for concurrent calls, or `--trials N` to repeat each case."),
         (("evaluate",), "No such command 'evaluate'. `agentv run` runs eval files."),
         (("show", "--filter-failing"), "`agentv retry RUN --failed`"),
-        (("view",), "`agentv report latest -o report.html`"),
         (("run", "--html"), "Here it is `-o report.html`."),
         (("compare", "--html"), "`agentv report RUN -o report.html`"),
         (("run", "--out"), "Here it is `-o FILE`."),

@@ -14,10 +14,13 @@ from tests.support.hostile_texts import HOSTILE_TEXTS
 from agentv.registry import load_reference
 from agentv.reports import document_formats
 from agentv.reports.document.blocks import (
-    Bars,
+    Axis,
     Block,
+    Box,
+    Boxes,
     Change,
     Changes,
+    CountGrid,
     Details,
     Document,
     Facts,
@@ -28,6 +31,10 @@ from agentv.reports.document.blocks import (
     Names,
     Phrase,
     Quote,
+    RunLine,
+    RunPoint,
+    Scatter,
+    ScatterPoint,
     Section,
     Sentence,
     Table,
@@ -44,7 +51,7 @@ TEXTS = st.one_of(st.text(max_size=60), st.sampled_from(HOSTILE_TEXTS))
 EXPECTED_TAGS = {
     "html", "head", "meta", "link", "title", "style", "body", "main", "article", "header", "section", "p", "h1", "h2",
     "h3", "h4", "ul", "li", "dl", "dt", "dd", "div", "table", "thead", "tbody", "tr", "th", "td", "span", "small", "b",
-    "details", "summary", "svg", "rect", "text",
+    "details", "summary", "svg", "g", "rect", "text", "circle", "line", "figure", "figcaption", "ol",
 }  # fmt: skip
 
 
@@ -61,8 +68,14 @@ def everywhere(*phrases: Phrase, text: str, more: Phrase | None = None) -> Docum
         ),
         Names(text, (text,), total=3),
         Changes((Change(text, text, None),)),
-        Bars((0.0, None, 1.0), " ^ "),
         Histogram((0, 3, 1)),
+        RunLine(
+            Axis(text, "share"),
+            (RunPoint(text, 0.5, (0.25, 1.0), text, text), RunPoint(text, None, text=text), RunPoint(text, 1.0)),
+        ),
+        Scatter(text, text, Axis(text, "usd"), Axis(text, "score"), (ScatterPoint(text, 0.01, 0.5, (0.25, 1.0)),)),
+        Boxes(text, text, Axis(text, "s"), (Box(text, (0.1, 0.2, 0.3, 0.4, 9.0), (0.2, 0.4)),)),
+        CountGrid(text, (text, text), (text, text), ((1, 2), (3, 4))),
     )
     inner = (Section(first, blocks), Details(second, blocks, f"agentv show {text}"))
     verdict = Verdict((Sentence(first, "good"), Sentence(second, "bad")))

@@ -167,6 +167,21 @@ def test_picked_labels_correct_with_a_warning_and_drawn_ones_replace_them(run: S
     assert rate.warnings == ("25 labels of answers that were picked are not counted",)
 
 
+def test_a_verdict_of_the_judge_without_any_label_is_a_warning(run: StoredRun) -> None:
+    queue = open_queue(run, ReviewPlan(name="one", n=100), now=NOON)
+    passes = [item for item in queue.items if judge_passes(int(item.slot.eval_id[2:]))]
+    labels = [
+        make_label(queue, item, Reviewed(label_id=f"p-{index}", verdict="pass"), annotator="x", time=NOON)
+        for index, item in enumerate(passes)
+    ]
+    append_labels(run.folder, labels, run_id=run.run_id)
+    (rate,) = load_corrected_rates(run)
+    assert rate.rate == pytest.approx(0.525 + 0.475 / 2)
+    assert rate.warnings == (
+        "no answer with one of the judge's verdicts is labelled, 47.5 % of all; half of them count as passes",
+    )
+
+
 def test_a_stored_queue_is_returned_again_and_never_changed(run: StoredRun) -> None:
     plan = ReviewPlan(name="one", n=20, reviewers=("anna", "ben"), overlap=0.5)
     queue = draw(run, plan)

@@ -232,7 +232,7 @@ def test_several_prompts_are_written_as_prompts(tmp_path: Path) -> None:
         {"id": "two-2", "messages": [{"role": "user", "content": "second {{ q }}"}]},
         {"id": "own", "messages": [{"role": "user", "content": "third"}]},
     ]
-    assert "input_messages" not in json.dumps(made.suite)
+    assert "input" not in json.dumps(made.suite)
 
 
 def test_a_table_without_marks_stays_a_dataset(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_table_without_marks_stays_a_dataset(tmp_path: Path) -> None:
     assert made.suite["vars"] == {"style": "short", "city": "?"}
     assert made.suite["evalcases"] == {
         "file": "q.csv",
-        "case": {"input_messages": [{"role": "user", "content": question}]},
+        "case": {"input": question},
     }
     assert [case.input_messages[0].content for case in cases_of(tmp_path, made)] == [
         "What is the capital of France? Be short.",
@@ -344,7 +344,7 @@ def test_code_in_texts_is_kept_literally_and_listed(tmp_path: Path) -> None:
     (case,) = cases_of(tmp_path, made)
     assert case.skip is not None
     assert case.skip.startswith("lost in conversion: {% if a %} is not carried over: texts have variables, but no code")
-    assert "{% raw %}{{ a | sort }}{% endraw %}" in str(only_case(made)["input_messages"])
+    assert "{% raw %}{{ a | sort }}{% endraw %}" in str(only_case(made)["input"])
     assert lost(made)["$.prompts[0]"].startswith("{{ a | sort }}")
     assert len([problem for problem in made.losses if problem.json_path == "$.prompts[0]"]) == 4
 

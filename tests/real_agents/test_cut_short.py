@@ -25,6 +25,7 @@ from tests.real_agents.model_server import (
     Refusal,
     playing,
 )
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.real_agents, pytest.mark.nightly, pytest.mark.timeout(300)]
 
@@ -175,16 +176,20 @@ def test_ctrl_c_keeps_the_work_before_it_and_resume_finishes(agent: str, tmp_pat
     assert (row["status"], row["candidate_answer"]) == ("pass", ANSWER), said
 
 
+def log_text(folder: Path) -> str:
+    """Return the logs of the agents below a folder."""
+    return "".join(path.read_text() for path in (folder / ".agentv" / "logs").rglob("*.log"))
+
+
 def test_a_kill_of_agentv_ends_the_agent_and_resume_finishes(agent: str, tmp_path: Path) -> None:
     with playing(work_of(agent), NoResponse()) as model:
         project = Project(agent, tmp_path, model)
         project.write()
         with project.start("run", "suite.yaml") as process:
             assert model.stalled.wait(60)
+            assert until(lambda: re.search(r"calls +" + AGENTS[agent].shell, log_text(tmp_path)))
             process.kill()
         assert project.alive() == []
-        log = "".join(path.read_text() for path in (tmp_path / ".agentv" / "logs").rglob("*.log"))
-        assert re.search(r"calls +" + AGENTS[agent].shell, log)
 
         model.steps = (ANSWER,)
         said = project.call("resume", "latest")

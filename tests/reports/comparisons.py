@@ -5,12 +5,13 @@ from collections.abc import Iterable, Sequence
 
 from tests.support.rows import make_row
 
-from agentv.reports.compare.compared import Explain, ExplainedComparison, Explanation, SideAnswer
+from agentv.reports.compare.compared import ExplainedComparison
 from agentv.reports.compare.document import comparison_document
 from agentv.reports.document.blocks import Document
 from agentv.reports.document.text import TextRenderer
 from agentv.scoring.comparison.case_differences import CaseDifference
 from agentv.scoring.comparison.compare import Comparison, compare_sides
+from agentv.scoring.comparison.explanations import Explain, Explanation, SideAnswer
 from agentv.scoring.comparison.sides import Side, scored_row
 from agentv.types.json_value import JsonObject
 from agentv.types.records.result import CaseResult

@@ -82,6 +82,14 @@ def report_of(rows: Sequence[CaseResult], *, note: str = "", sentence: str = "FA
     )
 
 
+def with_matrix(report: RunReport) -> RunReport:
+    """Return a report of several targets with its matrix, for which a page has the answers side by side."""
+    summary = Summary()
+    for row in report.results:
+        summary.add(row)
+    return replace(report, matrix=summary.matrix())
+
+
 def tools_of(details: Sequence[RowDetail], *, name: str | None = "nightly") -> ReportTools:
     """Return where formats read these rows."""
     by_row = {id(each.result): each for each in details}

@@ -44,7 +44,7 @@ agent-v2-with-a-long-name     2           0     1       0
 
 target                cost  judges' cost  median    p95   tokens  judges' tokens
 agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
-agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
+agent-v2-with-a-lo…      -             -    3 ms  01:15        -               -
 
 target    pass@3         95 % CI  pass^3       95 % CI  cases
 agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
@@ -62,7 +62,7 @@ note    the price of 'small' is not known
 Took 02:41
 Wrote out.jsonl
 Saved to /project/.agentv/runs/20260131T120000-7f3a2b
-Details: agentv show 20260131T120000-7f3a2b
+Details: agentv show 20260131T120000-7f3a2b (in the browser: agentv view)
 Retry errors: agentv retry 20260131T120000-7f3a2b
 
 FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.
@@ -98,7 +98,7 @@ agent-v2-with-a-long-name     2           0     1       0
 
 target                cost  judges' cost  median    p95   tokens  judges' tokens
 agent-v1             $0.84             -   1.2 s  4.5 s  150.0 k         150.0 k
-agent-v2-with-a-l..      -             -    3 ms  01:15        -               -
+agent-v2-with-a-...      -             -    3 ms  01:15        -               -
 
 target    pass@3         95 % CI  pass^3       95 % CI  cases
 agent-v1  90.1 %  84.9 to 93.7 %  50.3 %  43 to 57.6 %    180
@@ -115,7 +115,7 @@ note    the price of 'small' is not known
 
 Took 02:41
 Saved to /project/.agentv/runs/20260131T120000-7f3a2b
-Details: agentv show 20260131T120000-7f3a2b
+Details: agentv show 20260131T120000-7f3a2b (in the browser: agentv view)
 Retry errors: agentv retry 20260131T120000-7f3a2b
 
 FAIL: 404 of 560 judged results passed (72.14 %). 4 results with errors.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
+from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of, with_matrix
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
 from tests.support.browser import dom_after_scripts, needs_browser
 from tests.support.hostile_texts import HOSTILE_TEXTS, RUNNING
@@ -103,6 +103,39 @@ def test_rows_are_searched_filtered_and_ordered(tmp_path: Path, doing: str, expe
     page = html_page(report_of([each.result for each in details]), tools_of(details))
     events = "for (const name of ['input', 'change']) c.order.dispatchEvent(new Event(name, {bubbles: true}))"
     assert after(page, f"{doing}; {events}", tmp_path) == expected
+
+
+def cases_after(page: str, doing: str, folder: Path) -> list[tuple[str, str, bool]]:
+    """Return what is about a case above the rows after something was done: tag, case and whether it is hidden."""
+    script = f"<script>const c = document.getElementById('controls').elements; {doing}</script></body>"
+    page = re.sub(r"script-src &#x27;.*?&#x27;", "script-src &#x27;unsafe-inline&#x27;", page, count=1)
+    dom = dom_after_scripts(write(folder, page.replace("</body>", script)), folder)
+    shown = re.findall(r'<(dl|details) class="(?:item|case-answers)" data-case="\S+ ([^"]+)"( hidden)?', dom)
+    return [(tag, case, bool(hidden)) for tag, case, hidden in shown]
+
+
+@pytest.mark.parametrize(
+    ("doing", "found"),
+    [
+        ("", {"refund-7", "order-9", "refund-8"}),
+        ("c.text.value = 'order-9'", {"order-9"}),
+        ("c.text.value = 'nowhere'", set()),
+        ("c.state[0].checked = false", {"order-9", "refund-8"}),
+        ("c.target.value = 'small'", {"refund-7"}),
+    ],
+)
+def test_controls_act_on_the_cases_above_the_rows_as_well(tmp_path: Path, doing: str, found: set[str]) -> None:
+    rows = (replace(FAILED, slot=replace(FAILED.slot, target="small")), UNANSWERED, OTHER)
+    page = html_page(with_matrix(report_of(rows)), tools_of([RowDetail(row) for row in rows]))
+    event = "c.order.dispatchEvent(new Event('input', {bubbles: true}))"
+    shown = cases_after(page, f"{doing}; {event}", tmp_path)
+    assert [(tag, case) for tag, case, _ in shown] == [
+        ("dl", "refund-7"),
+        ("dl", "order-9"),
+        *(("details", case) for case in ("refund-7", "order-9", "refund-8")),
+    ]
+    assert {case for tag, case, is_hidden in shown if tag == "details" and not is_hidden} == found
+    assert {case for tag, case, is_hidden in shown if tag == "dl" and not is_hidden} == found - {"refund-8"}
 
 
 class Listener(HTTPServer):

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
+from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of, with_matrix
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
 from tests.support.hostile_texts import HOSTILE_TEXTS
 from tests.support.stored import make_answer, make_case, make_result
@@ -20,6 +20,7 @@ EXPECTED_TAGS = {
     "html", "head", "meta", "link", "title", "style", "body", "main", "header", "section", "div", "p", "h1", "h2", "h3",
     "ul", "ol", "li", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "svg", "rect", "text", "details",
     "summary", "span", "small", "b", "code", "form", "input", "label", "select", "option", "output", "script",
+    "figure", "figcaption", "line", "g",
 }  # fmt: skip
 
 
@@ -61,6 +62,25 @@ def test_the_page_holds_the_verdict_the_numbers_and_everything_of_a_row() -> Non
 def test_rows_that_did_not_pass_stand_first() -> None:
     page = page_of(RowDetail(OTHER), RowDetail(UNANSWERED), RowDetail(FAILED))
     assert [each["data-state"] for tag, each in page.elements if "data-state" in each] == ["fail", "error", "pass"]
+
+
+def test_what_is_about_a_case_has_the_key_of_its_rows() -> None:
+    """The script shows and hides the listed cases and the answers side by side together with the rows."""
+    targets = [replace(FAILED, slot=replace(FAILED.slot, target=target)) for target in ("small", "agent-v2")]
+    rows = [*targets, OTHER]
+    page = Page(html_page(with_matrix(report_of(rows)), tools_of([RowDetail(row) for row in rows])))
+    keys = [(tag, each["data-case"]) for tag, each in page.elements if each.get("data-case") is not None]
+    failed, passed = (f"evals/refunds.yaml {eval_id}" for eval_id in ("refund-7", "refund-8"))
+    assert keys == [
+        ("dl", failed),
+        *(("details", key) for key in (failed, passed)),
+        *(("details", key) for key in (failed, failed, passed)),
+    ]
+
+
+def test_the_controls_stand_above_everything_that_they_filter() -> None:
+    text = html_page(report_of([FAILED, PASSED]), tools_of([RowDetail(FAILED), RowDetail(PASSED)]))
+    assert text.index('<form id="controls"') < text.index("data-case=")
 
 
 def trial(row: CaseResult, number: int) -> RowDetail:

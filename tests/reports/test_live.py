@@ -88,9 +88,9 @@ def test_failures_scroll_above_the_block_without_their_control_characters(encodi
     console = Console(file=stream, force_terminal=True, width=80, height=24, color_system=None, legacy_windows=False)
     screen = LiveScreen(stream, clock=at_noon, console=console)
     screen.notify(replace(STARTED, trials=1))
+    screen.notify(RunNote("odd\x1b[2J"))
     for event in (RowFinished(FAILED), RowFinished(PASSED), RowFinished(HOSTILE), RowFinished(UNANSWERED)):
         screen.notify(event)
-    screen.notify(RunNote("odd\x1b[2J"))
     screen.notify(RunStopping("Ctrl-C"))
     screen.close()
     text = stream.getvalue()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, REPORT, UNANSWERED
-from tests.support.stored import make_result, make_run
+from tests.support.stored import CONTAINS, make_result, make_run
 
 from agentv.reports.run.formats import ReportTools
 from agentv.reports.run.markdown import make_markdown
@@ -83,12 +83,16 @@ ONE_TARGET = """\
 
 `agent-v2`: 1 of 2 passed, mean 0.67, 1 error, $0.0063, judges $0.0012, median 1.5 s, 450 tokens
 
+<details><summary>run 20260131T120000-7f3a2b</summary>
+
 run: `20260131T120000-7f3a2b`\\
 results: 3 (1 pass, 1 fail, 1 error)\\
 took: 0.0 s\\
 state: finished\\
 started: 2026-01-31 12:00 UTC\\
 agentv: 0.1.0
+
+</details>
 """
 
 
@@ -125,6 +129,11 @@ TWO_TARGETS = """\
   reason: `error target: HTTP 503 after 3 attempts (12.4 s)`
 - and 137 more: `agentv show 20260131T120000-7f3a2b --failed`
 
+`agent-v1`: 402 of 557 passed (95 % CI 68.3 to 75.8 %), mean 0.81, 31 borderline, 4 errors, $0.84, median 1.2 s, 150.0 k tokens\\
+`agent-v2-with-a-long-name`: 2 of 3 passed, mean 0.67, median 3 ms
+
+<details><summary>numbers: targets, scores, evaluators</summary>
+
 #### Targets
 
 | metric | `agent-v1` | 95 % CI | `agent-v2-with-a-long-name` |
@@ -154,13 +163,21 @@ scores: `0 │▁  ▁▁▁▁▂ █│ 1`, largest bin: 402 of 568
 | `contains` | `contains` | 0.81 of 560 | 0.78 to 0.84 | 0 |
 | `tone` | `llm_judge` | 0.90 of 553 |  | 7 |
 
-#### Flaky cases
+</details>
+
+<details><summary>1 flaky case</summary>
 
 - `refund-3 (agent-v1)`
 
-#### Notes
+</details>
+
+<details><summary>1 note</summary>
 
 - `the price of 'small' is not known`
+
+</details>
+
+<details><summary>run 20260131T120000-7f3a2b</summary>
 
 run: `20260131T120000-7f3a2b`\\
 results: 564 of 1,440 planned (404 pass, 31 borderline, 125 fail, 4 error)\\
@@ -169,7 +186,9 @@ state: finished\\
 started: 2026-01-31 12:00 UTC\\
 agentv: 0.1.0\\
 tags: `nightly refunds`
-"""
+
+</details>
+"""  # noqa: E501 - as it is written
 
 
 def test_two_targets_stand_by_name_and_gates_one_by_one() -> None:
@@ -252,12 +271,12 @@ def test_it_fits_a_comment_and_counts_what_does_not(count: int) -> None:
         assert f"- and {count - shown:,} more: `agentv show" in text
 
 
-def test_cases_after_the_fifth_are_collapsed() -> None:
+def test_cases_after_the_third_are_collapsed() -> None:
     slot = make_result().slot
     rows = [make_result(slot=replace(slot, eval_id=f"refund-{number}")) for number in range(12)]
     page = rendered(written(report_of(rows)))
-    before, _, collapsed = page.partition("<details><summary>5 more</summary>")
-    assert (before.count("✗ <code>refund-"), collapsed.partition("</details>")[0].count("✗ <code>refund-")) == (5, 5)
+    before, _, collapsed = page.partition("<details><summary>7 more</summary>")
+    assert (before.count("✗ <code>refund-"), collapsed.partition("</details>")[0].count("✗ <code>refund-")) == (3, 7)
     assert "<p>and 2 more: " in collapsed or "<li>and 2 more: " in collapsed
 
 
@@ -310,3 +329,20 @@ def test_a_text_in_a_table_stays_in_its_cell(text: str) -> None:
     shown = one_line(text) or "-"
     assert page.code == [shown.replace("|", r"\x7c") if "\\" in shown else shown]
     assert "end" in page.text
+
+
+def test_open_cases_with_several_targets_have_a_line_of_each_text() -> None:
+    slot, misses = make_result().slot, ("first\nreason", "second reason")
+    contains = [replace(CONTAINS, name=f"rule-{number}", misses=(text,)) for number, text in enumerate(misses)]
+    rows = [
+        make_result(
+            slot=replace(slot, eval_id=f"refund-{number}", target=target),
+            evaluator_results=tuple(contains),
+            candidate_answer=f"{target} says\nmore",
+        )
+        for number in range(4)
+        for target in ("a", "b")
+    ]
+    opened, _, collapsed = written(report_of(rows)).partition("<details>")
+    assert (opened.count("answer: `a says …`"), opened.count("rule-1")) == (3, 0)
+    assert (collapsed.count("answer: `a says`"), collapsed.count("rule-1: second reason")) == (1, 2)

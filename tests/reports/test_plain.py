@@ -54,10 +54,10 @@ def plain(log: Log, clock: Callable[[], datetime]) -> PlainLines:
 
 def test_a_run_in_lines(plain: PlainLines, log: Log, clock: Hand) -> None:
     plain.notify(SMALL)
+    plain.notify(RunNote("`grader` is deprecated\x07"))
     for row in (PASSED, FAILED, UNANSWERED, PASSED):
         clock.turn(2)
         plain.notify(RowFinished(row))
-    plain.notify(RunNote("`grader` is deprecated\x07"))
     plain.notify(RunStopping("Ctrl-C"))
     plain.close()
     assert log.getvalue() == LINES
@@ -65,11 +65,11 @@ def test_a_run_in_lines(plain: PlainLines, log: Log, clock: Hand) -> None:
 
 LINES = """\
 run 20260131T120000-7f3a2b: refunds · 20 cases
+note: `grader` is deprecated\\x07
 FAIL refund-7   0.33  contains: expected "30 days", got "We will look into it."
 2/20 (10 %)  pass 1  fail 1  0/16 workers · 0.5/s · $0.0008 · 00:04 · about 00:36 left
 ERROR order-9  error target: HTTP 503 after 3 attempts (12.4 s)
 4/20 (20 %)  pass 2  fail 1  error 1  0/16 workers · 0.5/s · $0.0016 · 00:08 · about 00:32 left
-note: `grader` is deprecated\\x07
 stopping, cancelling running cases: Ctrl-C
 """
 
@@ -88,8 +88,10 @@ def test_without_unicode_everything_is_written_out(clock: Hand) -> None:
     log = Log("ascii")
     plain = PlainLines(log, clock=clock)
     plain.notify(STARTED)
-    for trial in range(STARTED.trials):
-        plain.notify(RowFinished(replace(HOSTILE, slot=replace(HOSTILE.slot, trial=trial))))
+    for target in STARTED.targets:
+        for trial in range(STARTED.trials):
+            slot = replace(HOSTILE.slot, target=target, trial=trial)
+            plain.notify(RowFinished(replace(HOSTILE, slot=slot)))
     assert "240 cases x 2 targets x 3 trials = 1,440" in log.getvalue()
     assert "\\u5bb6\\u65cf" in log.getvalue()
 
@@ -230,8 +232,9 @@ def test_no_line_of_strangers_is_a_workflow_command(line: str, shown: str) -> No
 
 
 def test_a_failure_with_much_to_say_is_cut(plain: PlainLines, log: Log) -> None:
+    plain.notify(SMALL)
     plain.notify(RowFinished(make_result(evaluator_results=(replace(CONTAINS, misses=("long " * 400,)),))))
-    (line,) = log.getvalue().splitlines()
+    _, line = log.getvalue().splitlines()
     assert len(line) == 300
     assert line.endswith("…")
 

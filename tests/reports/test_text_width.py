@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from agentv.reports.text.signs import ASCII, without_colour
 from agentv.reports.text.width import clip, clip_middle, clip_names, display_width, graphemes, pad, wrap, wrap_lines
+from agentv.reports.text.width import table as aligned
 
 texts = st.text(st.sampled_from("ab é日語👩\u200d👧🇩🇪❤️\u0301 "), max_size=12)
 
@@ -92,3 +94,16 @@ def test_lines_keep_their_breaks_and_indents() -> None:
 
 def test_without_a_width_only_tabs_change() -> None:
     assert wrap_lines("a\tb " * 30, None) == [("a\tb " * 30).expandtabs(4)]
+
+
+def test_a_long_word_is_split_after_a_sign_if_that_fills_half_a_line() -> None:
+    assert wrap("polite-and-with-empathy", 12) == ["polite-and-", "with-empathy"]
+    assert wrap("evals/refunds/europe.yaml", 16) == ["evals/refunds/", "europe.yaml"]
+    assert wrap("a-internationalisation", 10) == ["a-internat", "ionalisati", "on"]
+
+
+def test_a_cut_name_in_a_table_has_one_mark() -> None:
+    rows = [["target", "mean"], ["agent-with-a-long-name", "0.50"]]
+    assert aligned(rows, 16, without_colour)[1] == "agent-wit…  0.50"
+    assert aligned(rows, 16, without_colour, mark=ASCII.ellipsis)[1] == "agent-w...  0.50"
+    assert ASCII.escape_unsupported("cut…") == "cut..."

@@ -1,10 +1,10 @@
 """Looking into a stored run: the rows, and everything about one of them."""
 
 from msgspec.structs import replace
-from tests.reports.rows import FAILED, HOSTILE, HOSTILE_TEXT, PASSED, UNANSWERED
-from tests.support.stored import ANSWER, CASE, CONTAINS, JUDGE, NOON, RUN
+from tests.reports.rows import FAILED, HOSTILE, HOSTILE_TEXT, UNANSWERED
+from tests.support.stored import ANSWER, CASE, CONTAINS, JUDGE, NOON
 
-from agentv.reports.run.views import CaseView, RunView
+from agentv.reports.run.views import CaseView, fold_trials
 from agentv.reports.text.printable import printable
 from agentv.reports.text.signs import ASCII, in_colour
 from agentv.reports.text.width import display_width
@@ -12,6 +12,8 @@ from agentv.types.evaluation import EvaluationResult
 from agentv.types.failures import Failure
 from agentv.types.messages import TraceEvent
 from agentv.types.provider import CallRecord
+from agentv.types.records.answer import AnswerRef
+from agentv.types.records.label import Label
 
 FAILED_VIEW = """\
 ✗ refund-7 · agent-v2: fail, score 0.33  (evals/refunds.yaml:12)
@@ -97,15 +99,6 @@ judges: 100 tokens, cost $0.0004
 attempts: rate_limited, server_error, server_error
 log: a.log
 """
-ROWS = """\
-run 20260131T120000-7f3a2b  nightly  finished  2026-01-31 12:00 UTC
-4 results: 1 pass, 2 fail, 1 error
-
-✗ refund-7                 agent-v2         0.33  contains: expected "30 days",…
-✗ 日本語\\x1b[2J trial 3    agent-v2         0.00  contains: red \\x1b]0;title\\x0…
-! order-9                  agent-v2               error target: HTTP 503 after …
-✓ refund-7                 agent-v2         1.00\
-"""
 
 
 def test_a_failed_case() -> None:
@@ -147,19 +140,37 @@ def test_a_hostile_case_reaches_neither_terminal_nor_command_lines() -> None:
     assert printable(CaseView(HOSTILE, case, answer, paint=in_colour).render()) == text
 
 
-def test_the_rows_of_a_run() -> None:
-    view = RunView(width=80)
-    head = view.head(RUN, state="finished", counts={"pass": 1, "fail": 2, "error": 1})
-    assert "\n".join([head, *view.rows([FAILED, HOSTILE, UNANSWERED, PASSED])]) == ROWS
+def test_trials_with_the_same_answer_are_shown_once() -> None:
+    trials = [replace(FAILED, slot=replace(FAILED.slot, trial=number)) for number in range(4)]
+    trials[1] = replace(trials[1], candidate_answer="You have 14 days.")
+    trials[3] = replace(trials[3], duration_ms=2_500.0)
+    first, second = (view.render() for view in fold_trials(CaseView(each) for each in trials))
+    assert first.splitlines()[:2] == [
+        "✗ refund-7 · agent-v2: fail, score 0.33  (evals/refunds.yaml:12)",
+        "  trials 1, 3 and 4 gave this answer",
+    ]
+    assert (first.count("We will look into it.\n"), "\ntrial 4: took 2.5 s, target:" in first) == (1, True)
+    assert second.startswith("✗ refund-7 · agent-v2 trial 2: fail")
+    assert "trials" not in second
 
 
-def test_names_of_rows_are_never_cut() -> None:
-    long = "a-prompt-with-a-very-long-name-" * 2
-    rows = [replace(FAILED, slot=replace(FAILED.slot, prompt=f"{long}{end}"), prompt=f"{long}{end}") for end in "ab"]
-    first, second = RunView(width=60).rows(rows)
-    assert (f"agent-v2 · {long}a" in first, f"agent-v2 · {long}b" in second) == (True, True)
-
-
-def test_rows_are_not_cut_without_a_width() -> None:
-    (line,) = RunView(width=None).rows([FAILED])
-    assert line.endswith('contains: expected "30 days", got "We will look into it."')
+def test_trials_with_other_scores_steps_or_labels_are_not_folded() -> None:
+    other = replace(FAILED, slot=replace(FAILED.slot, trial=1))
+    judged = replace(other, evaluator_results=(replace(CONTAINS, name="other"),))
+    answer = replace(ANSWER, output_messages=None)
+    label = Label(
+        slot=other.slot,
+        answer_key="v1:aa",
+        answer_ref=AnswerRef(1),
+        criterion="polite",
+        score=1.0,
+        annotator="me",
+        time=NOON,
+    )
+    for first, second in (
+        (CaseView(FAILED), CaseView(judged)),
+        (CaseView(FAILED, answer=ANSWER), CaseView(other, answer=answer)),
+        (CaseView(FAILED), CaseView(other, labels=(label,))),
+        (CaseView(FAILED), CaseView(replace(other, slot=replace(other.slot, target="b")))),
+    ):
+        assert len(list(fold_trials((first, second)))) == 2

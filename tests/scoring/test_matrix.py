@@ -1,6 +1,7 @@
 from collections.abc import Iterable, Iterator
 
 import pytest
+from msgspec.structs import replace
 from tests.support.stored import make_result
 
 from agentv.scoring.counting.matrix import PlanOrder
@@ -8,8 +9,9 @@ from agentv.scoring.counting.summary import Summary
 from agentv.scoring.statistics.mcnemar import mcnemar_test
 from agentv.types.failures import Failure
 from agentv.types.records.answer import ResultKey
-from agentv.types.records.result import CaseResult
+from agentv.types.records.result import CaseResult, Spent, UsageBy
 from agentv.types.summaries import BestCell, MatrixSummary
+from agentv.types.usage import Usage
 
 PROMPTS = ("plain", "hinted")
 TARGETS = ("small", "large")
@@ -166,3 +168,33 @@ def test_the_matrix_is_in_the_order_of_the_plan() -> None:
     assert matrix is not None
     assert (matrix.prompts, matrix.targets) == (PROMPTS, TARGETS)
     assert [each.target for each in summary.targets()] == ["small", "large"]
+
+
+def with_cost(each: CaseResult, usd: float | None) -> CaseResult:
+    return replace(each, usage_by=UsageBy(Spent.of(Usage(input=10), usd)))
+
+
+def test_the_cost_of_a_cell_is_the_mean_over_its_answers() -> None:
+    usd = {("plain", "small"): (0.01, 0.03), ("plain", "large"): (0.1, None)}
+    rows = [
+        with_cost(row(f"c{number}", prompt=prompt, target=target, score=1.0), each)
+        for (prompt, target), costs in usd.items()
+        for number, each in enumerate(costs)
+    ]
+    matrix = matrix_of(rows)
+    assert matrix is not None
+    assert [each.mean_cost_usd for each in matrix.cells] == [pytest.approx(0.02), None]
+
+
+def test_a_cell_without_an_answer_has_no_cost() -> None:
+    failure = Failure("server_error", "HTTP 503")
+    failed = [
+        replace(
+            row("c1", prompt="plain", target=target, score=0.0),
+            status="error", score=None, verdict=None, error=failure, usage_by=None,
+        )
+        for target in TARGETS
+    ]  # fmt: skip
+    matrix = matrix_of(failed)
+    assert matrix is not None
+    assert [each.mean_cost_usd for each in matrix.cells] == [None, None]

@@ -151,7 +151,7 @@ def test_traceevent_structure_is_deprecated_in_favour_of_output_messages(run: Ca
         done = run(suite, "-v", targets=TARGETS, files={**files, **answer})
         assert [row["status"] for row in done.rows] == ["pass", "pass"]
         said[key] = done.output + done.errors
-    assert said["trace"].count("note: target 't': its responses have the key 'trace', which is deprecated") == 1
+    assert said["trace"].count("target 't': its responses have the key 'trace', which is deprecated") == 1
     assert "deprecated" not in said["output_messages"]
 
 

@@ -18,16 +18,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.support.stored import RUN, at_noon, make_result, make_run
+from tests.support.stored import CONTAINS, RUN, at_noon, make_result, make_run
 
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.index.index import RunIndex
 from agentv.storage.index.lines import ResultLineReader
-from agentv.storage.index.row_query import SORT_KEYS, Facets, RowPage, RowQuery, searchable_metadata
+from agentv.storage.index.row_query import (
+    OUTCOMES,
+    SORT_KEYS,
+    Facets,
+    Range,
+    RowPage,
+    RowQuery,
+    searchable_metadata,
+)
 from agentv.storage.index.schema import TABLES_OF_RUN, VERSION
 from agentv.storage.run.find import list_runs, runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.evaluation import EvaluatorResult
+from agentv.types.failures import Failure
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
@@ -90,6 +100,27 @@ numbers = few([None, 0.0, 0.25, 1.0])
 metadata = st.dictionaries(few(["k", "l"]), few(["a", 1, 1.5, True, None, [1], "x" * 300, "true"]), max_size=2)
 
 
+FOUND = ("pass", "borderline", "fail", "error", "skipped", None)
+"""What an evaluator may find; the last two are no outcomes."""
+
+
+def make_evaluator_result(name: str, found: str | None) -> EvaluatorResult:
+    failed = Failure("judge_error", "no JSON", stage="evaluator") if found == "error" else None
+    return EvaluatorResult(
+        name=name,
+        type="contains",
+        status="error" if failed else "skipped" if found == "skipped" else "scored",
+        score=0.0,
+        verdict=found if found in OUTCOMES and not failed else None,  # type: ignore[arg-type]  # narrowed by OUTCOMES
+        error=failed,
+    )
+
+
+def outcomes(row: Row) -> list[tuple[str, str]]:
+    found = [(each.name, "error" if each.error else each.verdict) for each in row.evaluator_results]
+    return [(name, outcome) for name, outcome in found if outcome is not None]
+
+
 @st.composite
 def rows(draw: st.DrawFn) -> Row:
     status, verdict = draw(judged)
@@ -105,6 +136,9 @@ def rows(draw: st.DrawFn) -> Row:
         duration_ms=draw(numbers),
         tags=draw(st.lists(few(["p", "q", '","']), max_size=2).map(tuple)),
         metadata=draw(metadata),
+        evaluator_results=tuple(
+            make_evaluator_result(name, draw(few(FOUND))) for name in draw(few([(), ("c",), ("c", "d"), ("c", "c")]))
+        ),
     )
 
 
@@ -112,6 +146,7 @@ def some(values: Sequence[str]) -> st.SearchStrategy[tuple[str, ...]]:
     return st.just(()) | st.lists(few(values), max_size=2).map(tuple)
 
 
+ranges = few([None, None, None, (None, None), (0.0, 0.5), (0.25, None), (None, 0.25), (0.5, 0.2)])
 queries = st.builds(
     RowQuery,
     suites=some(["a.yaml", "b.yaml", "c.yaml"]),
@@ -122,6 +157,11 @@ queries = st.builds(
     text=few(["", "", "y", "1", "%", "ü", "Ü"]),
     case=few([None, None, "x", "y-*", "[xy]", "Y-1?"]),
     metadata=st.dictionaries(few(["k", "l", "m"]), few([None, "a", "1", "1.5", "true", "null"]), max_size=1),
+    evaluators=st.lists(st.tuples(few(["c", "d", "e"]), few(OUTCOMES)), max_size=2).map(tuple),
+    trial=few([None, None, 0, 1]),
+    score=ranges,
+    cost=ranges,
+    duration=ranges,
     sort=few(SORT_KEYS),
     is_descending=st.booleans(),
     page=st.integers(1, 3),
@@ -149,8 +189,20 @@ def fits(row: Row, query: RowQuery, *, but: str = "") -> bool:
         and (but == "tag" or not query.tags or bool(set(query.tags) & set(row.tags)))
         and (query.text.lower() if query.text.isascii() else query.text) in row.eval_id.lower()
         and (query.case is None or row.eval_id == query.case or fnmatchcase(row.eval_id, query.case))
+        and (but == "evaluator" or set(query.evaluators) <= set(outcomes(row)))
+        and query.trial in (None, row.trial)
+        and is_within(row.score, query.score)
+        and is_within(row.cost_usd, query.cost)
+        and is_within(row.duration_ms, query.duration)
         and all(key in found and value in (None, found[key]) for key, value in query.metadata.items())
     )
+
+
+def is_within(value: float | None, bounds: Range | None) -> bool:
+    if bounds is None or bounds == (None, None):
+        return True
+    low, high = bounds
+    return value is not None and (low is None or low <= value) and (high is None or value <= high)
 
 
 def ordered(rows: list[Row], query: RowQuery) -> list[Row]:
@@ -176,6 +228,7 @@ def read_page(stored: StoredRun, query: RowQuery) -> tuple[list[Row], int, Facet
         count("tag", lambda row: row.tags),
         count("suite", lambda row: [row.slot.suite]),
         count("prompt", lambda row: () if row.prompt is None else (row.prompt,)),
+        dict(Counter(each for row in current if fits(row, query, but="evaluator") for each in set(outcomes(row)))),
     )
     return found[start:end], len(found), facets
 
@@ -216,6 +269,12 @@ def test_each_result_of_a_run_may_have_its_own_tags(home: Path, index: RunIndex)
     assert (page.total, len(page.rows), len(page.facets.tags)) == (1, 1, count)
 
 
+@pytest.mark.parametrize("field", ["q", "after", "before"])
+def test_words_and_cursors_are_refused_for_pages_by_number(home: Path, index: RunIndex, field: str) -> None:
+    with pytest.raises(ValueError, match="RunPages"):
+        index.page(keep(home, [row("a")]), replace(ALL, **{field: "a"}))
+
+
 def test_facets_are_sorted_by_suite_target_and_state(home: Path, index: RunIndex) -> None:
     names = [(suite, target) for suite in "cab" for target in "zyx"]
     stored = keep(home, [make_result(slot=ResultKey(suite, "a", target)) for suite, target in names])
@@ -252,7 +311,10 @@ def test_a_file_that_was_not_only_appended_to_is_read_anew(home: Path, index: Ru
 
 def test_a_run_whose_folder_is_gone_leaves_the_index(home: Path, index: RunIndex) -> None:
     stays, goes = (
-        keep(home, [row("a", tags=("p",), metadata={"k": 1})], run_id=f"2026020{day}T000000-000000") for day in (1, 2)
+        keep(
+            home, [row("a", tags=("p",), metadata={"k": 1}, evaluator_results=(CONTAINS,))], run_id=f"2026020{day}T0-0"
+        )
+        for day in (1, 2)
     )
     assert [len(index.sums(run.folder)) for run in (stays, goes)] == [1, 1]
     rmtree(goes.folder)
@@ -260,7 +322,8 @@ def test_a_run_whose_folder_is_gone_leaves_the_index(home: Path, index: RunIndex
     with closing(sqlite3.connect(home / "index.db")) as file:
         tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         left = {table: file.execute(f"SELECT count(*) FROM {table}").fetchone() for table in tables}
-    assert left == dict.fromkeys(tables, (1,))
+    # The last three are of the index of a single run.
+    assert left == dict.fromkeys(tables, (1,)) | dict.fromkeys(("cases", "answers", "stages"), (0,))
     assert set(tables) == set(TABLES_OF_RUN)
 
 

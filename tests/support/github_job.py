@@ -12,6 +12,7 @@ import yaml
 
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _NAME = re.compile(r"\b(?:github|steps|secrets)(?:\.[\w-]+)+")
+ARTIFACT_URL = "https://github.example/a/b/actions/runs/1/artifacts/1"
 _STATUS = ("always()", "cancelled()")
 
 
@@ -88,6 +89,8 @@ class Job:
         if kind == "actions/cache/save":
             number = len(list(self.caches.iterdir()))
             _copy(self.project / given["path"], self.caches / f"{number:04} {given['key']}")
+        if kind == "actions/upload-artifact":
+            return StepResult("success", {"artifact-url": ARTIFACT_URL})
         return StepResult("success")
 
     def _find_cache(self, key: str, prefix: str) -> Path | None:

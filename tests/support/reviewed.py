@@ -90,9 +90,9 @@ def serving_review(
 def serving_session(session: ReviewSession) -> Iterator[Viewer]:
     """Serve a queue until the end of the block."""
     access = Access.create(reviewers=session.queue.reviewers)
-    home = session.stored.folder.parent.parent
-    with serving_in_thread(ViewServer(Library(home), access, reviews=Reviews([session]))) as server:
-        yield Viewer(server, access)
+    library = Library(session.stored.folder.parent.parent)
+    with serving_in_thread(ViewServer(library, access, reviews=Reviews([session]))) as server:
+        yield Viewer(server, access, library)
 
 
 class ScriptedReviewer(Struct):

@@ -55,6 +55,7 @@ class Viewer(Struct):
 
     server: ViewServer
     access: Access
+    library: Library
 
     @property
     def port(self) -> int:
@@ -71,8 +72,9 @@ class Viewer(Struct):
 def serving_view(home: Path, *, reviewers: Sequence[str] = (), **options: Any) -> Iterator[Viewer]:
     """Serve the runs in `home` until the end of the block. `options` are those of ViewServer."""
     access = Access.create(reviewers=reviewers)
-    with serving_in_thread(ViewServer(Library(home), access, **options)) as server:
-        yield Viewer(server, access)
+    library = Library(home)
+    with serving_in_thread(ViewServer(library, access, **options)) as server:
+        yield Viewer(server, access, library)
 
 
 def post(client: Client, path: str, *fields: tuple[str, str]) -> Reply:

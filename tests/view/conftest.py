@@ -13,6 +13,8 @@ FOUR = EvaluatorConfig("four", "contains", {"value": "4"})
 
 
 def answer(request: ProviderRequest) -> str:
+    if request.question.startswith("What is 5 "):
+        return "<i>" + "long " * 50_000 + "end"
     return "It is 4." if request.question.startswith("What is 2 ") else "<b>I do not know.</b>"
 
 

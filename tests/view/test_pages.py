@@ -1,6 +1,7 @@
 """Each page of the viewer shows what is stored, also as JSON; bad addresses are explained."""
 
 import re
+from html import unescape
 
 import pytest
 from tests.support.viewer import Client
@@ -21,6 +22,13 @@ def test_a_run_leads_with_its_verdict(client: Client, run_id: str) -> None:
     assert client.get(f"/r/{run_id}.json").json()["exit_code"] == 1
 
 
+def test_cases_that_did_not_pass_lead_to_their_results(client: Client, run_id: str) -> None:
+    page = client.get(f"/r/{run_id}").text
+    address, name = re.findall(r'<a href="(/r/[^"]+/row/[^"]+)">([^<]+)</a>', page)[0]
+    assert name == "sum-0"
+    assert "sum-0" in client.get(address).text
+
+
 def test_rows_show_question_answer_and_reason(client: Client, run_id: str) -> None:
     page = client.get(f"/r/{run_id}/rows").text
     assert "What is 5 + 2?" in page
@@ -39,6 +47,12 @@ def test_an_active_filter_is_a_chip_that_removes_it(client: Client, run_id: str)
     assert f'href="/r/{run_id}/rows?tag=even" aria-label="Remove state pass"' in page
 
 
+def test_a_filter_leads_to_the_first_page_of_what_it_leaves(client: Client, run_id: str) -> None:
+    page = client.get(f"/r/{run_id}/rows?page=2&tag=even").text
+    assert f'href="/r/{run_id}/rows?tag=even&amp;state=pass"' in page
+    assert f'href="/r/{run_id}/rows" aria-label="Remove tag even"' in page
+
+
 def test_a_row_shows_its_evaluators_and_its_raw_record(client: Client, run_id: str) -> None:
     page = client.get(f"/r/{run_id}/row/3").text
     assert "expected" in page
@@ -51,6 +65,17 @@ def test_a_row_shows_its_evaluators_and_its_raw_record(client: Client, run_id: s
 def test_a_case_is_found_by_its_id_and_trial(client: Client, run_id: str) -> None:
     row = client.get(f"/r/{run_id}/case/sum-2.json?trial=2").json()["row"]
     assert (row["eval_id"], row["trial"]) == ("sum-2", 1)
+
+
+def test_a_long_answer_is_read_in_parts(client: Client, run_id: str) -> None:
+    row = client.get(f"/r/{run_id}/case/sum-5.json").json()["row"]
+    found = client.get(f"/r/{run_id}/case/sum-5").text
+    (address,) = re.findall(r'href="([^"]+/text/answer)"', found)
+    parts = [client.get(f"{address}?part={number}").text for number in (1, 2, 3)]
+    shown = [re.findall(r'class="text whole"[^>]*>(.*?)</div>', part, re.DOTALL)[0] for part in parts]
+    assert "Part 3 of 3, 250,006 characters in all" in parts[2]
+    assert unescape(re.sub(r"</?span>", "", "".join(shown))) == row["candidate_answer"]
+    assert client.get(f"{address}.json").json() == {"answer": row["candidate_answer"]}
 
 
 @pytest.mark.parametrize(

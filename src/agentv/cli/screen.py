@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -16,10 +16,14 @@ from agentv.registry import ReportSpec, load_reference
 from agentv.reports import REPORTS, document_formats, format_named
 from agentv.reports.document.blocks import Document
 from agentv.reports.document.text import TextRenderer
-from agentv.reports.run.views import CaseView, RunView
+from agentv.reports.run.run_view import RunView
+from agentv.reports.run.views import CaseView
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Paint, Signs, choose_paint, signs_for
 from agentv.types.errors import ConfigError
+
+_MAX_HELD = 65_536
+"""The number of characters that are printed together: each print flushes standard output."""
 
 
 class TerminalStyle(Struct, frozen=True):
@@ -30,9 +34,9 @@ class TerminalStyle(Struct, frozen=True):
     signs: Signs
     paint: Paint
 
-    def run_view(self) -> RunView:
-        """Return the view of runs in this style."""
-        return RunView(self.width, self.signs, self.paint)
+    def run_view(self, *, is_full: bool = False) -> RunView:
+        """Return the view of runs in this style; `is_full` leaves nothing out."""
+        return RunView(self.width, self.signs, self.paint, is_full=is_full)
 
     def case_view(self, view: CaseView, *, is_full: bool) -> CaseView:
         """Return a view of a case in this style; `is_full` cuts nothing."""
@@ -91,3 +95,17 @@ def print_documents(documents: Sequence[Document]) -> None:
     """Print documents in the style of the terminal."""
     style = terminal_style()
     click.echo(TextRenderer(style.width, style.signs, style.paint).render(documents), nl=False)
+
+
+def print_pieces(pieces: Iterable[str]) -> None:
+    """Print a text that is too long to be in memory at once."""
+    held: list[str] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size > _MAX_HELD:
+            click.echo("".join(held), nl=False)
+            held.clear()
+            size = 0
+    click.echo("".join(held), nl=False)

@@ -74,7 +74,6 @@ _OPTIONS: Mapping[str, str] = {
 """Advice by the option of another tool. An option of ours in it may be one that only `agentv run` has."""
 _FILE_OPTION = "-o"
 _COMMANDS: Mapping[str, str] = {
-    "view": "`agentv show latest` shows a run, `agentv report latest -o report.html` writes it as a page",
     "redteam": "attacks are cases like any other: `agentv run`",
     "share": "`agentv report RUN -o report.html` writes a file to share, `agentv store push` a run for the team",
     "export": "`agentv report RUN -o FILE` writes any format",

@@ -9,7 +9,8 @@ from agentv.loading.files.documents import Document, Mark
 from agentv.loading.files.json_lines import parse_json
 from agentv.loading.files.text import decode, read_lines, shown
 from agentv.types.errors import EvalFileError
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import short_messages
 
 GOLDEN_KEYS: Mapping[str, str | None] = {
     "input": None,
@@ -75,12 +76,12 @@ def convert_deepeval(path: Path, output: Path) -> Converted:  # noqa: ARG001 - t
         before = len(losses.errors)
         case = _conversation(item) if "turns" in _keys(item) else _case(item)
         lost = losses.reasons_since(before)
-        effect = {("incomplete" if case["input_messages"] else "skip"): lost_reason(lost)} if lost else {}
+        effect = {("incomplete" if case["input"] else "skip"): lost_reason(lost)} if lost else {}
         cases.append({"id": id_, **{key: value for key, value in case.items() if value}, **effect})
     items[0].drop("metrics are not part of a dataset", "add evaluators: the default is a model that judges")
     return Converted(
         program="DeepEval",
-        suite={"$schema": "agentv-eval-v2", "evalcases": cases},
+        suite={"$schema": "agentv-eval-v2", "dialect": "agentv", "evalcases": cases},
         cases=len(cases),
         losses=tuple(losses.found),
     )
@@ -119,10 +120,10 @@ def _case(item: Located) -> Settings:
     if not question:
         item.get("input").lose("this golden has no input", "write the question")
     case: Settings = {"expected_outcome": _outcome(item, "expected_output")}
-    case["input_messages"] = [{"role": "user", "content": question}] if question else []
+    case["input"] = question
     expected = item.get("expected_output").text()
     if expected:
-        case["expected_messages"] = [{"role": "assistant", "content": expected}]
+        case["expected"] = expected
     return case | _metadata(item) | _tool_evaluators(item)
 
 
@@ -136,18 +137,18 @@ def _outcome(item: Located, key: str) -> str:
 def _conversation(item: Located) -> Settings:
     """Return the case of a conversational golden: its turns up to the last one of the user."""
     _drop_unsupported(item, CONVERSATION_KEYS, "a conversational golden")
-    turns: list[JsonValue] = []
+    turns: list[JsonObject] = []
     for turn in item.get("turns").items():
         _drop_unsupported(turn, _TURN_KEYS, "a turn")
         turns.append({"role": turn.get("role").text(), "content": turn.get("content").text()})
-    while turns and isinstance(turns[-1], Mapping) and turns[-1]["role"] == "assistant":
+    while turns and turns[-1]["role"] == "assistant":
         item.get("turns").drop("the last answer of the conversation is not carried over: the target gives it")
         turns.pop()
     if not turns:
         turns = [{"role": "user", "content": item.get("scenario").text()}]
         item.get("scenario").drop("the scenario becomes the question: a user is not simulated here")
     outcome = _outcome(item, "expected_outcome")
-    return {"expected_outcome": outcome, "input_messages": turns, **_metadata(item)}
+    return {"expected_outcome": outcome, "input": short_messages(turns, "user"), **_metadata(item)}
 
 
 def _metadata(item: Located) -> Settings:

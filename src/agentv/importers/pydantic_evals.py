@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from agentv.importers.located import Converted, Located, Losses, lost_reason, open_located, require
 from agentv.loading.suites.other_evaluators import PYDANTIC_EVALS_LOST
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import short_messages
 
 _TOP_LEVEL_KEYS = {
     "name": None,
@@ -74,10 +75,10 @@ def _case(case: Located, number: int, source: Located) -> Settings:
     """Return a case; its own evaluators stand after those of the dataset."""
     case.drop_unsupported(_CASE_KEYS, "a case")
     converted: Settings = {"id": _id(case, number, source)}
-    converted["input_messages"] = [{"role": "user", "content": _content(case.get("inputs").value)}]
+    converted["input"] = short_messages([{"role": "user", "content": _content(case.get("inputs").value)}], "user")
     expected = case.get("expected_output").value
     if expected is not None:
-        converted["expected_messages"] = [{"role": "assistant", "content": _content(expected)}]
+        converted["expected"] = short_messages([{"role": "assistant", "content": _content(expected)}], "assistant")
     metadata = case.get("metadata").value
     if metadata is not None:
         converted["metadata"] = metadata if isinstance(metadata, Mapping) else {"value": metadata}

@@ -305,7 +305,7 @@ class SessionRun:
             )
             self._suites_of_checks[key] = (
                 suite,
-                ResolvedTarget(CHECK, CHECK, settings=given.file, judge_target=judge),
+                ResolvedTarget(CHECK, CHECK, settings=given.file, judge=judge),
                 known,
             )
         return self._suites_of_checks[key]
@@ -372,4 +372,4 @@ def _default_judge(known: KnownTargets, options: SessionOptions, specs: Specs) -
         target = known.choose(options.targets[0] if options.targets else None)
     except AgentvError:  # a judge is needed only by some evaluators, which report that they have none
         return None
-    return target.judge_target or (target.name if specs.providers.get(target.provider).can_judge else None)
+    return target.judge or (target.name if specs.providers.get(target.provider).can_judge else None)

@@ -59,7 +59,7 @@ COMPARISONS: Registry[ReportSpec] = make_registry(
         _spec("agentv-ts", "the JSON of AgentV for TypeScript", "agentv_ts_json", "agentv", module="compare.json"),
     ),
 )
-"""The formats of `agentv compare` for programs: `factory(compared)` returns the text.
+"""The formats of `agentv compare` for programs: `factory(compared)` returns the text in pieces.
 
 For people, it has those of documents.
 """

@@ -7,7 +7,9 @@ from msgspec import Struct
 from agentv.reports.document.blocks import (
     Block,
     Cell,
+    CountGrid,
     Document,
+    Facts,
     Item,
     Items,
     Lines,
@@ -36,7 +38,7 @@ from agentv.scoring.judges.report_card import (
 from agentv.scoring.judges.reviewing import QueueLabels
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
-from agentv.types.summaries import Interval
+from agentv.types.summaries import Calibration, Confusion, Interval
 
 MAX_DISAGREEMENTS = 10
 """The number of disagreements that a terminal shows."""
@@ -61,7 +63,7 @@ def card_document(judge_card: JudgeCard, *, max_findings: int | None = None) -> 
     blocks: list[Block] = [
         Verdict((Sentence(_sentence(judge_card.card)),)),
         _agreement_table(judge_card.card),
-        _confusion_table(judge_card.card),
+        confusion_grid(judge_card.card.confusion),
         Lines((_annotators_text(judge_card.card.people),)),
         _tags_table(judge_card.by_tag),
         _disagreements(judge_card, max_findings),
@@ -132,15 +134,40 @@ def coefficient_interval_text(interval: Interval | None) -> str:
     return "-" if interval is None else f"{interval.low:.2f} to {interval.high:.2f}"
 
 
-def _confusion_table(card: ReportCard) -> Table:
-    counts = card.confusion
-    return Table(
-        ("", "humans pass", "humans fail"),
-        (
-            ("judge passes", f"{counts.both_pass:,}", f"{counts.judge_alone:,}"),
-            ("judge fails", f"{counts.people_alone:,}", f"{counts.both_fail:,}"),
-        ),
+def confusion_grid(counts: Confusion) -> CountGrid:
+    """Return the answers by the verdicts of the judge and of people."""
+    return CountGrid(
+        f"verdicts on {count_text(counts.answers, 'answer')}",
+        ("humans pass", "humans fail"),
+        ("judge passes", "judge fails"),
+        ((counts.both_pass, counts.judge_alone), (counts.people_alone, counts.both_fail)),
     )
+
+
+def calibration_document(calibration: Calibration) -> Document:
+    """Return a saved calibration: how often the judge is right, and the labels that it was measured on."""
+    rates = (
+        ("sensitivity (judge passes what people pass)", calibration.sensitivity),
+        ("specificity (judge fails what people fail)", calibration.specificity),
+    )
+    rows = tuple((name, percent_text(rate.value), f"{rate.rows:,}") for name, rate in rates if rate is not None)
+    counts = calibration.confusion
+    alike = counts.both_pass + counts.both_fail
+    sentence = (
+        f"Calibration of {calibration.labelled_at:%Y-%m-%d}: the same verdict on {alike:,} of "
+        f"{count_text(counts.answers, 'answer')}, kappa {coefficient_text(calibration.kappa)}."
+    )
+    facts = Facts(
+        (
+            ("run", Quote(calibration.run_id)),
+            ("cases", f"{calibration.cases:,}"),
+            ("annotators", f"{calibration.annotators:,}"),
+        )
+    )
+    title = f"judge {calibration.evaluator}, criterion {calibration.criterion}"
+    none = "There are too few labels to correct pass rates with it."
+    table = Table(("agreement", "value", "answers"), rows) if rows else Lines((none,))
+    return Document(Quote(title), (facts, Verdict((Sentence(sentence),)), table, confusion_grid(counts)))
 
 
 def _annotators_text(people: PeopleAgreement) -> str:

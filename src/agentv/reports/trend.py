@@ -6,18 +6,29 @@ from datetime import datetime
 from msgspec import Struct
 
 from agentv.reports.compare.words import EDITED, unfinished_text
-from agentv.reports.document.blocks import Bars, Cell, Document, Facts, Lines, Phrase, Quote, Section, Table
+from agentv.reports.document.blocks import (
+    Axis,
+    Cell,
+    Details,
+    Document,
+    Facts,
+    Lines,
+    Phrase,
+    Quote,
+    RunLine,
+    RunPoint,
+    Section,
+    Table,
+)
 from agentv.reports.run.report_json import interval_to_json
 from agentv.reports.text.amounts import (
+    Unit,
+    amount_text,
+    bounds_text,
     count_text,
     difference_text,
     money_text,
     p_value_text,
-    percent_interval_text,
-    percent_text,
-    score_interval_text,
-    score_text,
-    seconds_text,
 )
 from agentv.scoring.comparison.trend import SeriesChange, TrendPoint, TrendRun, TrendSeries
 from agentv.scoring.counting.run_sums import MetricKey
@@ -30,43 +41,33 @@ class MetricFormat:
 
     def __init__(self, metric: MetricKey) -> None:
         name, argument, field = metric
-        self._kind = "rate" if (field or name) == "pass_rate" else "score"
+        self.unit: Unit = "share" if (field or name) == "pass_rate" else "score"
         if name == "cost_usd":
-            self._kind = "cost"
+            self.unit = "usd"
         elif name in ("p50", "p95", "p99"):
-            self._kind = "time"
+            self.unit = "s"
         self._units_per_s = 1000 if argument == "duration_ms" else 1
+
+    def in_unit(self, value: float) -> float:
+        """Return a number of the metric in its `unit`."""
+        return value / self._units_per_s if self.unit == "s" else value
 
     def value(self, value: float) -> str:
         """Return one number."""
-        match self._kind:
-            case "rate":
-                return percent_text(value)
-            case "cost":
-                return money_text(value)
-            case "time":
-                return seconds_text(value / self._units_per_s)
-            case _:
-                return score_text(value)
+        return money_text(value) if self.unit == "usd" else amount_text(self.in_unit(value), self.unit)
 
     def interval(self, interval: Interval | None) -> str:
         """Return an interval; empty for None."""
         if interval is None:
             return ""
-        match self._kind:
-            case "rate":
-                return percent_interval_text(interval)
-            case "time":
-                return f"{self.value(interval.low)} to {self.value(interval.high)}"
-            case _:
-                return score_interval_text(interval)
+        return bounds_text(self.in_unit(interval.low), self.in_unit(interval.high), self.unit)
 
     def difference(self, difference: float) -> str:
         """Return a difference with its sign."""
-        match self._kind:
-            case "rate":
+        match self.unit:
+            case "share":
                 return f"{difference_text(difference * 100, decimals=1)} pp"
-            case "cost" | "time":
+            case "usd" | "s":
                 sign = "+" if difference > 0 else "-" if difference < 0 else ""
                 return f"{sign}{self.value(abs(difference))}"
             case _:
@@ -266,17 +267,36 @@ def _change_to_json(series: TrendSeries, change: SeriesChange) -> JsonObject:
 
 
 def trend_document(series: TrendSeries, words: TrendWords, *, with_runs: bool) -> Document:
-    """Return a series as a document: its bars, latest value, changes, and on request its runs."""
-    blocks = (Section("", (_bars(series), Facts(tuple(_facts(series, words))))), _runs(series, words))
+    """Return a series as a document: its line, latest value, changes, and on request its runs."""
+    blocks = (Section("", (_line(series, words), Facts(tuple(_facts(series, words))))), _runs(series, words))
     return Document(Quote(words.title(series)), blocks if with_runs else blocks[:1])
 
 
-def _bars(series: TrendSeries) -> Bars:
-    """Return the bars, with `^` below changes and `|` below edits."""
+def _line(series: TrendSeries, words: TrendWords) -> RunLine:
+    """Return the points with the changes of their level and the edits of the suite."""
     changed = {change.at for change in series.changes}
-    values = tuple(None if each.measured is None else each.measured.value for each in series.points)
-    edited = ("|" if each.is_suite_changed else " " for each in series.points)
-    return Bars(values, "".join("^" if number in changed else mark for number, mark in enumerate(edited)))
+    is_of_one_day = len({each.run.created_at.date() for each in series.points}) == 1
+    date_format = "%H:%M" if is_of_one_day else "%Y-%m-%d"
+    points = (
+        _run_point(each, words, date_format, is_changed=number in changed) for number, each in enumerate(series.points)
+    )
+    return RunLine(Axis(words.metric_text, words.numbers.unit), tuple(points))
+
+
+def _run_point(point: TrendPoint, words: TrendWords, date_format: str, *, is_changed: bool) -> RunPoint:
+    numbers, measured = words.numbers, point.measured
+    interval = None if measured is None else measured.interval
+    run_id, _, value, bounds, _ = words.row(point)
+    shown = (value if interval is None else f"{value} ({bounds})") if measured is not None else point.gap or ""
+    return RunPoint(
+        run_id,
+        None if measured is None else numbers.in_unit(measured.value),
+        None if interval is None else (numbers.in_unit(interval.low), numbers.in_unit(interval.high)),
+        date=format(point.run.created_at, date_format),
+        text=f"{run_id}: {shown}",
+        is_changed=is_changed,
+        is_edited=point.is_suite_changed,
+    )
 
 
 def _facts(series: TrendSeries, words: TrendWords) -> Iterator[tuple[str, Phrase]]:
@@ -292,6 +312,7 @@ def _facts(series: TrendSeries, words: TrendWords) -> Iterator[tuple[str, Phrase
         yield "gap", Quote(gap)
 
 
-def _runs(series: TrendSeries, words: TrendWords) -> Section:
+def _runs(series: TrendSeries, words: TrendWords) -> Details:
     rows: list[tuple[Cell, ...]] = [(Quote(run_id), *cells) for run_id, *cells in map(words.row, series.points)]
-    return Section("", (Table(RUN_HEADS, tuple(rows)), Lines(tuple(map(Quote, words.notes(series))))))
+    blocks = (Table(RUN_HEADS, tuple(rows)), Lines(tuple(map(Quote, words.notes(series)))))
+    return Details(f"{count_text(len(rows), words.noun)} in numbers", blocks)

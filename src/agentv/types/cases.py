@@ -420,7 +420,7 @@ class EvalSuite(Struct, frozen=True):
     sha256: str = ""
     """That of the file's bytes."""
     scored_sha256: str = ""
-    """That of the file without the settings that change no score, such as `gates`."""
+    """That of its content without the settings that change no score, such as `gates`."""
     warnings: tuple[Problem, ...] = ()
     """Problems that do not stop a run."""
     variables: tuple[str, ...] = ()

@@ -108,6 +108,10 @@ class RunNote(Struct, frozen=True):
     message: str
     is_problem: bool = False
     """True if the message is printed in every display mode, for example that the team database is out of date."""
+    is_urgent: bool = False
+    """True if a display prints the message as it comes, for example that a wait begins; others that come after the
+    first call are left to the report at the end.
+    """
 
 
 class RunStopping(Struct, frozen=True):

@@ -1,12 +1,12 @@
 """Messages, tool calls and traces ↔ JSON as agentv writes it; the room `messages` reads those of other programs."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import cast
 
 from agentv.types.errors import MessageError
-from agentv.types.json_value import JsonValue
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import (
     ROLES,
     TRACE_EVENT_TYPES,
@@ -33,6 +33,27 @@ def compact_json(value: JsonValue) -> str:
 def pretty_json(value: JsonValue) -> str:
     """Return `value` as JSON indented by two blanks, the form shown to people and models."""
     return json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
+
+
+def pretty_pieces(value: object, margin: str = "") -> Iterator[str]:
+    """Yield the text of `pretty_json` in pieces. An iterator is a list of which one item at a time is in memory.
+
+    An iterator may be a value of an object, which may be an item of an iterator, and so on. `margin` is the indentation
+    of the line on which the value begins.
+    """
+    if isinstance(value, Iterator):
+        opening, items, closing = "[", (("", each) for each in value), "]"
+    elif isinstance(value, Mapping) and any(isinstance(each, Iterator) for each in value.values()):
+        opening, items, closing = "{", ((f"{pretty_json(key)}: ", each) for key, each in value.items()), "}"
+    else:
+        yield pretty_json(cast(JsonValue, value)).replace("\n", f"\n{margin}")
+        return
+    before, after = opening, f"{opening}{closing}"
+    for name, each in items:
+        yield f"{before}\n{margin}  {name}"
+        yield from pretty_pieces(each, f"{margin}  ")
+        before, after = ",", f"\n{margin}{closing}"
+    yield after
 
 
 def _plain(value: object) -> object:
@@ -87,6 +108,14 @@ def tool_call_to_json(call: ToolCall) -> dict[str, JsonValue]:
     """Return a tool call as JSON: `tool`, and `input`, `output`, `id`, `timestamp`, `duration_ms` when known."""
     known = {"input": call.input, "output": call.output, "id": call.id, "timestamp": call.timestamp}
     return {"tool": call.tool, **_without_none({**known, "duration_ms": call.duration_ms})}
+
+
+def short_messages(messages: Sequence[JsonObject], role: Role) -> JsonValue:
+    """Return messages as `input` (role `user`) or `expected` (`assistant`) has them: the text of a single plain one."""
+    only = messages[0] if len(messages) == 1 else {}
+    content = only.get("content")
+    is_plain = only.keys() == {"role", "content"} and only["role"] == role and isinstance(content, str) and content
+    return content if is_plain else list(messages)
 
 
 def message_to_json(message: Message) -> dict[str, JsonValue]:

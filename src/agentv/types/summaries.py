@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from msgspec import Struct, field
 
-from agentv.types.json_value import JsonValue, strings_of
+from agentv.types.json_value import JsonValue, objects_of, strings_of
 from agentv.types.usage import Usage
 
 IntervalMethod: TypeAlias = Literal[
@@ -128,6 +128,9 @@ class TargetSummary(CountsByState, Struct, frozen=True):
     """Empty if no case is repeated."""
     clamped: int = 0
     """The number of rows with a judge's number that was a little outside 0..1."""
+    latency_p5_s: float | None = None
+    latency_p25_s: float | None = None
+    latency_p75_s: float | None = None
 
 
 class CellSummary(CountsByState, Struct, frozen=True):
@@ -141,6 +144,8 @@ class CellSummary(CountsByState, Struct, frozen=True):
     pass_rate: float | None
     mean_interval: Interval | None = None
     pass_rate_interval: Interval | None = None
+    mean_cost_usd: float | None = None
+    """The mean cost of an answer, without judges; None if the cost of any answer is unknown, or there is none."""
 
 
 class BestCell(Struct, frozen=True):
@@ -303,6 +308,8 @@ class NotInBaseline(Struct, frozen=True):
     """The options that leave out the targets and prompts that cannot be compared, such as `--target`."""
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     """Why gates for change cannot measure the run ("") or one of its eval files, by file."""
+    failed_cases: tuple[tuple[str, str], ...] = ()
+    """Suite and id of the first ten cases that were judged and did not pass."""
 
 
 class BaselineSummary(Struct, frozen=True):
@@ -349,6 +356,7 @@ def baseline_to_json(summary: BaselineSummary) -> dict[str, JsonValue]:
             "has_prompts": added.has_prompts,
             "selectors": list(added.selectors),
             "unmeasured": dict(added.unmeasured),
+            "failed_cases": [{"suite": suite, "eval_id": eval_id} for suite, eval_id in added.failed_cases],
         },
     }
 
@@ -379,7 +387,7 @@ def _added(record: JsonValue) -> NotInBaseline:
     if not isinstance(record, Mapping):
         return NotInBaseline()
     total, cases, passed, failed = (_integer(record.get(key)) for key in ("total", "cases", "passed", "failed"))
-    unmeasured = record.get("unmeasured")
+    unmeasured, failed_cases = record.get("unmeasured"), objects_of(record.get("failed_cases"))
     return NotInBaseline(
         total=total,
         cases=cases,
@@ -388,6 +396,7 @@ def _added(record: JsonValue) -> NotInBaseline:
         has_prompts=record.get("has_prompts") is True,
         selectors=strings_of(record.get("selectors")),
         unmeasured={key: str(why) for key, why in unmeasured.items()} if isinstance(unmeasured, Mapping) else {},
+        failed_cases=tuple((str(each.get("suite", "")), str(each.get("eval_id", ""))) for each in failed_cases),
     )
 
 

@@ -1,9 +1,10 @@
 """Targets as written and as resolved, and their rules for retries."""
 
+import warnings
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct, StructMeta, field
 
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
@@ -57,7 +58,24 @@ def name_of_target(given: str | JsonObject) -> str:
 DEFAULT_TRY_TIMEOUT_S = 600.0
 
 
-class ResolvedTarget(Struct, frozen=True):
+class _FormerWords(StructMeta):
+    """The metaclass of ResolvedTarget, which takes the former keyword `judge_target`."""
+
+    if not TYPE_CHECKING:  # type checkers know the signature of the class itself
+
+        def __call__(cls, *arguments: Any, **keywords: Any) -> Any:  # noqa: N805 - the instances of a metaclass are classes
+            """Make an instance; `judge_target` sets `judge`, with a DeprecationWarning."""
+            if "judge_target" in keywords:
+                _warn_of_judge_target()
+                keywords["judge"] = keywords.pop("judge_target")
+            return super().__call__(*arguments, **keywords)
+
+
+def _warn_of_judge_target() -> None:
+    warnings.warn("ResolvedTarget.judge_target is deprecated; use judge", DeprecationWarning, stacklevel=3)
+
+
+class ResolvedTarget(Struct, frozen=True, metaclass=_FormerWords):
     """A target ready for use: provider name canonical, references expanded, settings typed and checked."""
 
     name: str
@@ -77,7 +95,8 @@ class ResolvedTarget(Struct, frozen=True):
     batch_size: int | None = None
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeout_s: float | None = None
-    judge_target: str | None = None
+    judge: str | None = None
+    """The name of the target that judges its answers; None if it judges them itself, or cannot."""
     fallback_targets: tuple[str, ...] = ()
     unsigned: Unsigned = "error"
     system_prompt: str | None = None
@@ -92,6 +111,12 @@ class ResolvedTarget(Struct, frozen=True):
     path: str = ""
     line: int = 0
     base_dir: str = "."
+
+    @property
+    def judge_target(self) -> str | None:
+        """The former name of `judge`."""
+        _warn_of_judge_target()
+        return self.judge
 
     @property
     def try_timeout_s(self) -> float:

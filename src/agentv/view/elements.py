@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from agentv.reports.text.amounts import count_text
 from agentv.reports.text.markup import Child, Html, element
 from agentv.reports.text.signs import UNICODE
 from agentv.types.results import RowState
@@ -9,6 +10,8 @@ from agentv.view.address import LIST_KEYS, Query
 
 _MARKS: Mapping[str, str] = {str(state): mark for state, mark in UNICODE.marks.items()}
 _MAX_FACETS = 12
+_NO_FILTERS = ("sort", "page", "after", "before", "from", "only", "diff")
+"""The keys of an address that have links of their own on the page."""
 
 
 def state_badge(state: RowState | str, text: str | None = None) -> Html:
@@ -18,7 +21,10 @@ def state_badge(state: RowState | str, text: str | None = None) -> Html:
 
 def search_field(path: str, query: Query, *, label: str) -> Html:
     """Return a form that searches for words within the current filter."""
-    kept = [element("input", type="hidden", name=key, value=value) for key, value in query.without("q", "after").pairs]
+    kept = [
+        element("input", type="hidden", name=key, value=value)
+        for key, value in query.without("q", "page", "after", "before", "from").pairs
+    ]
     field = element("input", type="search", name="q", value=query.last("q") or "", aria_label=label, autocomplete="off")
     return element("form", *kept, field, element("button", "Search"), action=path, class_="search", role="search")
 
@@ -34,7 +40,7 @@ def filter_chips(path: str, query: Query) -> Html | None:
 
 def _chips(path: str, query: Query) -> Iterator[Html]:
     for key, value in query.pairs:
-        if key in ("sort", "page", "after"):
+        if key in _NO_FILTERS:
             continue
         words = f"contains “{value}”" if key == "q" else f"{key} {value}"
         remove = element("a", "×", href=query.without_pair(key, value).address(path), aria_label=f"Remove {words}")  # noqa: RUF001 - the usual sign of removal
@@ -60,7 +66,7 @@ def _facet(path: str, query: Query, key: str, counts: Mapping[str, int]) -> Html
         items.append(element("li", link, element("small", f" {count:,}")))
     left_out = len(counts) - len(shown)
     more = element("li", element("small", f"and {left_out:,} more")) if left_out else None
-    return element("section", element("h3", key), element("ul", *items, more))
+    return element("section", element("h2", key), element("ul", *items, more))
 
 
 def table(heads: Sequence[Child], rows: Sequence[Html], *, label: str) -> Html:
@@ -68,3 +74,45 @@ def table(heads: Sequence[Child], rows: Sequence[Html], *, label: str) -> Html:
     head = element("thead", element("tr", *(element("th", each, scope="col") for each in heads)))
     shown = element("table", head, element("tbody", *rows))
     return element("div", shown, class_="scroll list", tabindex="0", role="region", aria_label=label)
+
+
+def choice_links(path: str, query: Query, key: str, choices: Sequence[tuple[str | None, str]], *, label: str) -> Html:
+    """Return links that choose a value of a key, each a value with its text; None is the default."""
+    chosen = query.last(key)
+    items = [
+        element(
+            "li",
+            element(
+                "a",
+                text,
+                href=query.choosing(key, value).address(path),
+                aria_current="true" if value == chosen else None,
+            ),
+        )
+        for value, text in choices
+    ]
+    name = element("span", f"{label} ", aria_hidden="true")
+    return element("div", name, element("ul", *items), class_="choice", role="group", aria_label=label)
+
+
+def page_links(path: str, query: Query, *, page: int, pages: int) -> Html | None:
+    """Return links to the previous and the next page of a list; None if there is only one."""
+    links = [
+        element("a", text, href=query.with_value("page", str(number)).address(path), rel=relation)
+        for text, number, relation in (("previous", page - 1, "prev"), ("next", page + 1, "next"))
+        if 1 <= number <= pages
+    ]
+    return element("nav", *links, class_="pages", aria_label="Pages of the list") if links else None
+
+
+def beyond_notice(path: str, query: Query) -> Html:
+    """Return what a page behind the last one of a list shows."""
+    link = element("a", "Go to its first page", href=query.without("page").address(path))
+    return element("p", "The list ends before this page. ", link, class_="notice")
+
+
+def range_text(page: int, size: int, total: int, noun: str) -> str:
+    """Return `51-100 of 240 cases`: what a page of a list shows."""
+    first = (page - 1) * size + 1
+    last = min(total, page * size)
+    return f"{first:,}–{last:,} of {count_text(total, noun)}" if first <= last else f"0 of {count_text(total, noun)}"  # noqa: RUF001 - a range

@@ -2,40 +2,39 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec.structs import replace
 
 from agentv.engine.stored.report import load_report
+from agentv.engine.stored.report_tools import labels_of, read_details
+from agentv.reports.run.views import RowDetail
 from agentv.storage.files.run_file import stamp_of
 from agentv.storage.index.index import RunIndex
-from agentv.storage.index.row_query import RowPage, RowQuery
+from agentv.storage.index.row_query import RowEntry, RowQuery
 from agentv.storage.run.find import ListedRun, find_run, list_run_folders
 from agentv.storage.run.labels import LABELS_FILE
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.results import RunReport
-
-Found = TypeVar("Found")
+from agentv.view.address import BadAddressError
+from agentv.view.compared import ComparedRuns, compare_runs
+from agentv.view.indexing import FoundRows, RunIndexes
+from agentv.view.matching_cases import MatchingCases, matching_cases
+from agentv.view.recent import RecentValues
 
 _FILES_OF_REPORT = ("results.jsonl", "events.jsonl", LABELS_FILE)
-_REST_PER_WORK = 20
-"""A report of a run that is going on is counted again after this many times the time that counting took."""
 _MAX_REPORTS = 16
+_MAX_COMPARISONS = 4
+_MAX_CASE_LISTS = 8
 
 
 class UnknownRunError(ConfigError):
     """No stored run has the id of an address."""
-
-
-class _CountedReport(Struct, frozen=True):
-    stamp: tuple[str, ...]
-    report: RunReport
-    counted_at: float
-    took_s: float
 
 
 class Library:
@@ -52,10 +51,11 @@ class Library:
         self.home = home
         self._others = {folder.name: folder for folder in folders}
         self._note = note
-        self._clock = clock
         self._local = threading.local()
-        self._lock = threading.Lock()
-        self._reports: dict[str, _CountedReport] = {}
+        self._indexes = RunIndexes(home)
+        self._reports = RecentValues[RunReport](_MAX_REPORTS, clock)
+        self._comparisons = RecentValues[ComparedRuns](_MAX_COMPARISONS, clock)
+        self._cases = RecentValues[MatchingCases](_MAX_CASE_LISTS, clock)
 
     def runs(self) -> tuple[ListedRun, ...]:
         """Return the runs of the project, newest first."""
@@ -74,28 +74,64 @@ class Library:
                 raise UnknownRunError(str(error)) from None
         return StoredRun(folder)
 
-    def page(self, stored: StoredRun, query: RowQuery) -> RowPage:
-        """Return a page of a run's results."""
-        return self.index().page(stored, query)
+    def rows(self, stored: StoredRun, query: RowQuery) -> FoundRows:
+        """Return a page of a run's results with their texts. Raises BadAddressError for a broken cursor."""
+        try:
+            return self._indexes.rows(stored, query)
+        except ValueError as error:
+            raise BadAddressError(f"after or before: {error}") from None
+
+    def detail(self, stored: StoredRun, seq: int) -> RowDetail | None:
+        """Return the result of a run with a number, with its case, answer and labels; None if there is none."""
+        found = self._indexes.detail(stored, seq)
+        if found is not None:
+            return RowDetail(found.result, found.case, found.answer, labels_of(stored, found.result))
+        rows = list(stored.results_numbered({seq}))  # not indexed yet, or not there
+        return read_details(stored, rows)[0] if rows else None
+
+    def entries(self, stored: StoredRun, query: RowQuery) -> Iterator[RowEntry]:
+        """Yield all of a run's results that match a query, without their texts."""
+        return self._indexes.entries(stored, query)
+
+    def close(self) -> None:
+        """Stop what goes on in the background."""
+        self._indexes.stop()
 
     def report(self, stored: StoredRun) -> RunReport:
         """Return the report of a run as its files are now; of a long run that is going on, of a moment ago."""
-        stamp = tuple(stamp_of(stored.folder / name) for name in _FILES_OF_REPORT)
-        with self._lock:
-            known = self._reports.get(stored.run_id)
-        if known is not None:
-            is_recent = self._clock() - known.counted_at < _REST_PER_WORK * known.took_s
-            if known.stamp == stamp or (is_recent and stored.state() == "running"):
-                return known.report
-        started = self._clock()
-        report = load_report(stored)
-        ended = self._clock()
-        with self._lock:
-            self._reports.pop(stored.run_id, None)
-            while len(self._reports) >= _MAX_REPORTS:
-                self._reports.pop(next(iter(self._reports)))
-            self._reports[stored.run_id] = _CountedReport(stamp, report, ended, ended - started)
-        return report
+        return self._reports.get(
+            stored.folder, _stamp(stored), lambda: load_report(stored), is_running=stored.state() == "running"
+        )
+
+    def comparison(self, before: StoredRun, after: StoredRun) -> ComparedRuns:
+        """Return the comparison of two runs as their files are now; of runs that are going on, of a moment ago.
+
+        Raises ConfigError if no case can be compared.
+        """
+        return self._comparisons.get(
+            (before.folder, after.folder),
+            (_stamp(before), _stamp(after)),
+            lambda: compare_runs(before, after, self.home),
+            is_running="running" in (before.state(), after.state()),
+        )
+
+    def cases(self, stored: StoredRun, query: RowQuery, *, only_differing: bool) -> MatchingCases:
+        """Return the cases of which any result matches a query, on one page; on request only where results differ."""
+        query = replace(query, page=1, page_size=None, after=None, before=None)
+        progress = self._indexes.progress(stored)
+
+        def find() -> MatchingCases:
+            found = partial(self.entries, stored)
+            return matching_cases(
+                found, query, self._indexes.facets(stored, query), progress, only_differing=only_differing
+            )
+
+        return self._cases.get(
+            (stored.folder, msgspec.json.encode(query), only_differing),
+            (_stamp(stored), progress),
+            find,
+            is_running=stored.state() == "running",
+        )
 
     def run_before(self, stored: StoredRun) -> str | None:
         """Return the id of the newest earlier run with the same eval files, or None."""
@@ -113,3 +149,8 @@ class Library:
         if index is None:
             index = self._local.index = RunIndex(self.home, note=self._note)
         return index
+
+
+def _stamp(stored: StoredRun) -> tuple[str, ...]:
+    """Return what changes with the files that a report is counted from."""
+    return tuple(stamp_of(stored.folder / name) for name in _FILES_OF_REPORT)

@@ -1,6 +1,7 @@
 """The viewer's server: routes to pages, access, and what every response has."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,14 +21,20 @@ from agentv.view.address import BadAddressError, Query, path_to
 from agentv.view.assets import asset_at
 from agentv.view.library import Library, UnknownRunError
 from agentv.view.pages.categories import categories_page, change_categories
-from agentv.view.pages.page import Page, Request, Saved, error_page, page_html
+from agentv.view.pages.compare import compare_page, compare_two_page
+from agentv.view.pages.grid import grid_page
+from agentv.view.pages.judge import judge_page
+from agentv.view.pages.page import Page, Request, Saved, error_page, page_html, preparing_page
 from agentv.view.pages.queue import queue_page
 from agentv.view.pages.review import check_blind, conflicts_page, next_page, save_label, save_resolution
-from agentv.view.pages.row import case_page, row_page
+from agentv.view.pages.row import case_page, row_page, text_page
 from agentv.view.pages.rows import rows_page
 from agentv.view.pages.run import run_page
 from agentv.view.pages.runs import runs_page
+from agentv.view.pages.trend import trend_page
 from agentv.view.reviews import BadLabelError, ReviewRefusedError, Reviews, UnknownItemError
+
+_LOG = logging.getLogger(__name__)
 
 MakePage: TypeAlias = Callable[[Request], Page]
 Change: TypeAlias = Callable[[Request], Saved]
@@ -38,8 +45,14 @@ _PAGES: Mapping[str, MakePage] = {
     "/": runs_page,
     "/r/{run}": run_page,
     "/r/{run}/rows": rows_page,
+    "/r/{run}/grid": grid_page,
     "/r/{run}/row/{seq}": row_page,
+    "/r/{run}/row/{seq}/text/{text}": text_page,
     "/r/{run}/case/{case}": case_page,
+    "/compare": compare_two_page,
+    "/compare/{runs}": compare_page,
+    "/trend/{suite}": trend_page,
+    "/judge/{judge}": judge_page,
     "/q/{queue}": queue_page,
     "/q/{queue}/next": next_page,
     "/q/{queue}/conflicts": conflicts_page,
@@ -51,8 +64,12 @@ _CHANGES: Mapping[str, Change] = {
     "/categories/{run}": change_categories,
 }
 _THREADS = 4
+_PATIENCE_S = 1.0
+"""How long a browser waits for a page before it gets one that says that the page is being prepared."""
+_MAX_ADDRESS_BYTES = 64 * 1024
 _MAX_REQUEST_BYTES = 1024 * 1024
 _JSON = ".json"
+_NOT_FOUND = 404
 _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     UnknownRunError: (404, "Not found"),
     BadAddressError: (400, "This address cannot be understood"),
@@ -86,6 +103,7 @@ class ViewServer:
         self._host = host
         self._runner: web.AppRunner | None = None
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="view")
+        self._pending: dict[tuple[str, str, str], asyncio.Future[Page]] = {}
 
     @property
     def url(self) -> str:
@@ -108,7 +126,7 @@ class ViewServer:
             app.router.add_post(path, partial(self._changed, change))
         app.router.add_get("/.json", partial(self._data, runs_page))
         app.router.add_route("*", "/{rest:.*}", self._unknown)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, max_line_size=_MAX_ADDRESS_BYTES)
         await runner.setup()
         try:
             await web.TCPSite(runner, self._host, self.port).start()
@@ -126,6 +144,7 @@ class ViewServer:
             await self._runner.cleanup()
         self._reviews.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._library.close)
 
     @property
     def _cookie(self) -> str:
@@ -138,6 +157,11 @@ class ViewServer:
             response = await self._guarded(request, handler)
         except web.HTTPException as error:
             response = error
+        except Exception:  # noqa: BLE001 - the boundary of the server
+            # A fault of ours in one page: the others stay available, and the terminal shows where it is.
+            _LOG.exception("the viewer cannot show %s", request.path)
+            page = error_page("This page cannot be shown", "The terminal of the viewer shows why.", status=500)
+            response = _page_response(request, page)
         response.headers.update(SECURITY_HEADERS)
         return response
 
@@ -181,16 +205,29 @@ class ViewServer:
         return web.Response(body=asset.body, content_type=asset.content_type, charset="utf-8", headers=headers)
 
     async def _page(self, make: MakePage, request: web.Request) -> web.StreamResponse:
-        page = await self._made(make, request)
-        text = page_html(page, address=request.path_qs)
-        return _response(request, text.encode(), "text/html", status=page.status)
+        pending = self._making(make, request)
+        done, _ = await asyncio.wait({pending}, timeout=_PATIENCE_S)
+        # Otherwise it is finished in the background, and what it is made from is known at the next request.
+        return _page_response(request, pending.result() if done else preparing_page())
 
     async def _data(self, make: MakePage, request: web.Request) -> web.StreamResponse:
-        page = await self._made(make, request)
+        page = await self._making(make, request)
+        if page.status == _NOT_FOUND:
+            # The name of an eval file or a case may end with `.json`, too.
+            named = await self._making(make, request, ending=_JSON)
+            if named.status != _NOT_FOUND:
+                return _page_response(request, named)
         return _response(request, compact_json(page.data).encode(), "application/json", status=page.status)
 
-    async def _made(self, make: MakePage, request: web.Request) -> Page:
-        return await self._in_thread(_page_or_error, make, self._asked(request))
+    def _making(self, make: MakePage, request: web.Request, *, ending: str = "") -> "asyncio.Future[Page]":
+        """Return the page that is being made; requests for the same address at the same time share it."""
+        asked = self._asked(request, ending=ending)
+        key = (request.path_qs, ending, asked.reviewer)
+        pending = self._pending.get(key)
+        if pending is None:
+            pending = self._pending[key] = asyncio.ensure_future(self._in_thread(_page_or_error, make, asked))
+            pending.add_done_callback(lambda _: self._pending.pop(key, None))
+        return pending
 
     async def _changed(self, change: Change, request: web.Request) -> web.StreamResponse:
         """Do what a form asks for; answer with the page to go on with, for programs as JSON."""
@@ -209,11 +246,14 @@ class ViewServer:
         text = page_html(done, address=request.path_qs) if isinstance(done, Page) else ""
         return web.Response(text=text, status=done.status if isinstance(done, Page) else 200, content_type="text/html")
 
-    def _asked(self, request: web.Request, form: Query = Query()) -> Request:  # noqa: B008 - immutable
+    def _asked(self, request: web.Request, form: Query = Query(), *, ending: str = "") -> Request:  # noqa: B008 - immutable
+        names = dict(request.match_info)
+        if names and ending:
+            names[list(names)[-1]] += ending
         return Request(
             library=self._library,
             path=request.path,
-            names=dict(request.match_info),
+            names=names,
             query=Query.of(request.query.items()),
             reviewer=self._reviewer(request) or READER,
             reviews=self._reviews,
@@ -256,6 +296,13 @@ def _error_page(error: Exception, request: Request) -> Page:
 def _refused(title: str, message: str) -> web.Response:
     page = error_page(title, message, status=403)
     return web.Response(text=page_html(page, address="/"), status=403, content_type="text/html")
+
+
+def _page_response(request: web.Request, page: Page) -> web.Response:
+    if page.location is not None:
+        return web.Response(status=303, headers={"Location": page.location})
+    text = page_html(page, address=request.path_qs)
+    return _response(request, text.encode(), "text/html", status=page.status)
 
 
 def _response(request: web.Request, body: bytes, content_type: str, *, status: int) -> web.Response:

@@ -1,9 +1,13 @@
 """Differences between the setups of two runs."""
 
+from typing import Any
+
+from msgspec.structs import replace
 from tests.support.rows import make_row
 
 from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
-from agentv.scoring.comparison.sides import Side, scored_row
+from agentv.scoring.comparison.sides import ScoredRow, Side, evaluator_measure, scored_row
+from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject, JsonValue
 
 
@@ -66,7 +70,33 @@ def test_of_several_targets_those_that_one_run_lacks_are_named() -> None:
 def test_evaluators_that_judged_in_one_run_only() -> None:
     before, after = Side("before"), Side("after")
     after.add(scored_row(make_row("a")))
-    assert find_circumstances(before, after) == (Circumstance("evaluator tone", None, "present"),)
+    assert find_circumstances(before, after) == (Circumstance("evaluator tone", None, "contains"),)
+
+
+def side_with(name: str, type_: str, **given: Any) -> Side:
+    side = Side("run")
+    evaluator = EvaluatorResult(name=name, type=type_, score=1.0, **given)
+    side.add(scored_row(replace(make_row("a"), evaluator_results=(evaluator,))))
+    return side
+
+
+def test_evaluators_that_were_swapped_are_named_with_their_types() -> None:
+    assert find_circumstances(side_with("fact", "contains"), side_with("fact", "equals")) == (
+        Circumstance("evaluator fact", "contains", "equals"),
+    )
+    assert find_circumstances(side_with("fact", "contains"), side_with("tone", "llm_judge")) == (
+        Circumstance("evaluator fact", "contains", None),
+        Circumstance("evaluator tone", None, "llm_judge"),
+    )
+    assert find_circumstances(side_with("fact", "contains"), side_with("fact", "contains", status="error")) == ()
+
+
+def test_evaluators_of_a_file_of_scores_have_no_type() -> None:
+    scores = Side("baseline.jsonl")
+    scores.add(ScoredRow(make_row("a").slot, "pass", {evaluator_measure("fact"): 1.0, evaluator_measure("old"): 1.0}))
+    assert find_circumstances(scores, side_with("fact", "contains")) == (
+        Circumstance("evaluator old", "present", None),
+    )
 
 
 def test_a_run_that_says_nothing_of_itself_differs_in_nothing() -> None:

@@ -4,7 +4,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import chdir, suppress
 from pathlib import Path
 from typing import TextIO
@@ -25,7 +25,7 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.runs.run import run_plan
-from agentv.engine.stored.label_rates import HUMAN, criteria_by_case
+from agentv.engine.stored.judge_cards import LabelledRun, Pairing, find_pairings, labelled_answers, make_card
 from agentv.engine.stored.rejudge import (
     RejudgePlan,
     evaluators_with_judges,
@@ -59,12 +59,9 @@ from agentv.scoring.judges.consistency import consistency
 from agentv.scoring.judges.labels import (
     LabelledAnswer,
     LabelledAnswers,
-    judge_opinion,
-    judged_criterion,
-    label_answers,
     result_opinion,
 )
-from agentv.scoring.judges.report_card import ReportCard, disagreements, report_card
+from agentv.scoring.judges.report_card import ReportCard
 from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.judgements.calibrations import save_calibration
 from agentv.storage.records.json_line import pretty
@@ -72,7 +69,7 @@ from agentv.storage.run.find import find_run
 from agentv.storage.run.judgements import read_judged_rows
 from agentv.storage.run.memory import MemoryStore
 from agentv.storage.run.stored import StoredRun, open_run
-from agentv.types.errors import AgentvError, ConfigError, StorageError, UnknownNameError
+from agentv.types.errors import AgentvError, ConfigError, StorageError
 from agentv.types.events import RowFinished, RunEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
@@ -95,22 +92,6 @@ class CalibrateOptions(Struct, frozen=True, kw_only=True):
     as_json: bool = False
 
 
-class _Pairing(Struct, frozen=True):
-    """A judge and the labels to compare it with: the criterion that the judge scores, and that of the labels."""
-
-    evaluator: str
-    criterion: str
-    label_criterion: str
-
-
-class _Labelled(Struct, frozen=True):
-    """A run's labels with the results that they are about."""
-
-    stored: StoredRun
-    labels: Sequence[Label]
-    rows: Sequence[CaseResult]
-
-
 def calibrate(reference: str, options: CalibrateOptions) -> int:
     """Print a report card for each judge whose criterion has labels, and save its calibration; return the exit code."""
     refuse_unknown_suffixes(options.outputs)
@@ -122,15 +103,14 @@ def calibrate(reference: str, options: CalibrateOptions) -> int:
             f"run {stored.run_id} has no labels; import some with `agentv label {stored.run_id} --in FILE`, "
             "or give --labels FILE"
         )
-    slots = {label.slot for label in labels}
-    labelled = _Labelled(stored, labels, [row for row in stored.results() if row.slot in slots])
+    labelled = LabelledRun.of(stored, labels)
     if options.by == "tag" and not any(row.tags for row in labelled.rows):
         raise ConfigError(no_tags_message("labelled case"))
     cards: list[JudgeCard] = []
     files: list[str | None] = []
-    for pairing in _pairings(labelled, options):
-        found = _labelled_answers(labelled, pairing)
-        card = _make_card(labelled, pairing, found, by_tag=options.by == "tag")
+    for pairing in find_pairings(labelled, evaluator=options.evaluator, criterion=options.criterion):
+        found = labelled_answers(labelled, pairing)
+        card = make_card(labelled, pairing, found, by_tag=options.by == "tag")
         cards.append(card)
         file = None
         if not _is_sample(labelled, pairing, found):
@@ -156,7 +136,7 @@ def _given_labels(stored: StoredRun, options: CalibrateOptions) -> list[Label]:
     return list(stored.labels())
 
 
-def _is_sample(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers) -> bool:
+def _is_sample(labelled: LabelledRun, pairing: Pairing, found: LabelledAnswers) -> bool:
     """Return True if the labelled answers were drawn at random, or are all that the judge judged."""
     if found.is_drawn:
         return True
@@ -182,89 +162,8 @@ def _print_cards(cards: Sequence[JudgeCard], files: Sequence[str | None], option
         click.echo(f"Wrote {one_line(file)}")
 
 
-def _pairings(labelled: _Labelled, options: CalibrateOptions) -> list[_Pairing]:
-    """Return the selected judges with their labels. Raises ConfigError, with the known names, if there are none."""
-    evaluators = sorted({each.name for row in labelled.rows for each in row.evaluator_results if each.type != HUMAN})
-    if options.evaluator is not None and options.evaluator not in evaluators:
-        raise UnknownNameError("evaluator", options.evaluator, known=evaluators)
-    labelled_criteria = list(dict.fromkeys(label.criterion for label in labelled.labels))
-    if options.criterion is not None and options.criterion not in labelled_criteria:
-        raise ConfigError(
-            f"no label has the criterion {options.criterion!r}; labelled criteria: {_names_text(labelled_criteria)}"
-        )
-    found = list(dict.fromkeys(_all_pairings(labelled, labelled_criteria, options)))
-    if found:
-        return found
-    raise ConfigError(
-        "no selected evaluator scores a labelled criterion; labelled criteria: "
-        f"{_names_text(labelled_criteria)}; evaluators: {_names_text(evaluators)}. Give both, e.g. "
-        f"--evaluator {evaluators[0] if evaluators else 'NAME'} --criterion {labelled_criteria[0]}"
-    )
-
-
-def _all_pairings(
-    labelled: _Labelled, labelled_criteria: Sequence[str], options: CalibrateOptions
-) -> Iterator[_Pairing]:
-    """Yield a pairing for each result of a judge on a labelled criterion; the same pairing may occur several times.
-
-    If the options name both evaluator and criterion, the two are compared even if the evaluator has no such criterion.
-    """
-    for row in labelled.rows:
-        for result in row.evaluator_results:
-            if result.type == HUMAN or options.evaluator not in (None, result.name):
-                continue
-            if options.criterion is not None and options.evaluator is not None:
-                criteria = {each.criterion_name for each in result.results}
-                criterion = options.criterion if options.criterion in criteria else judged_criterion(result)
-                yield _Pairing(result.name, criterion, options.criterion)
-                continue
-            for name in labelled_criteria:
-                if options.criterion in (None, name) and judge_opinion(row, result.name, name) is not None:
-                    yield _Pairing(result.name, name, name)
-
-
-def _names_text(names: Sequence[str]) -> str:
-    return ", ".join(repr(one_line(name)) for name in names) or "none"
-
-
-def _labelled_answers(labelled: _Labelled, pairing: _Pairing) -> LabelledAnswers:
-    criteria = criteria_by_case(labelled.stored, {label.slot.eval_id for label in labelled.labels})
-    found = label_answers(
-        labelled.rows,
-        labelled.labels,
-        criteria,
-        evaluator=pairing.evaluator,
-        criterion=pairing.criterion,
-        label_criterion=pairing.label_criterion,
-    )
-    if found.unconverted:
-        more = f" (and {len(found.unconverted) - 1:,} more)" if len(found.unconverted) > 1 else ""
-        raise ConfigError(f"a label cannot be converted to a score from 0 to 1: {found.unconverted[0]}{more}")
-    return found
-
-
-def _make_card(labelled: _Labelled, pairing: _Pairing, found: LabelledAnswers, *, by_tag: bool) -> JudgeCard:
-    tags = sorted({tag for answer in found.answers for tag in answer.tags}) if by_tag else []
-    remarks = []
-    if len({answer.weight for answer in found.answers}) > 1:
-        remarks.append("rates, kappa and alpha weight each answer by 1 / the probability with which it was drawn")
-    if found.picked:
-        remarks.append(f"{count_text(found.picked, 'labelled answer')} not counted: picked, while others were drawn")
-    if found.unjudged:
-        remarks.append(f"{count_text(found.unjudged, 'labelled answer')} on which the judge gave no verdict")
-    return JudgeCard(
-        run_id=labelled.stored.run_id,
-        evaluator=pairing.evaluator,
-        criterion=pairing.label_criterion,
-        card=report_card(found.answers),
-        by_tag={tag: report_card([each for each in found.answers if tag in each.tags]) for tag in tags},
-        disagreements=disagreements(found.answers),
-        remarks=tuple(remarks),
-    )
-
-
 def _save_calibration(
-    home: Path, labelled: _Labelled, pairing: _Pairing, answers: Sequence[LabelledAnswer], card: ReportCard
+    home: Path, labelled: LabelledRun, pairing: Pairing, answers: Sequence[LabelledAnswer], card: ReportCard
 ) -> str | None:
     """Save the calibration for the judge setups it was measured on; return the path of its file.
 

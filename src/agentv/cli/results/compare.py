@@ -8,22 +8,13 @@ import click
 from msgspec import Struct
 
 from agentv.cli.run_sources import READ_STORE_OPTION, ProjectRuns, StoreRuns, open_runs
-from agentv.cli.screen import document_text, print_documents, warn_of_edits
+from agentv.cli.screen import document_text, print_documents, print_pieces, warn_of_edits
+from agentv.engine.stored.explanations import ComparedSide, Explainer, StoredSource
 from agentv.reports import COMPARISONS, REPORTS, document_formats
-from agentv.reports.compare.changed_cases import answer_of_side
-from agentv.reports.compare.compared import (
-    Compared,
-    ComparedGroup,
-    Explain,
-    ExplainedComparison,
-    Explanation,
-    GroupedComparison,
-    SideAnswer,
-)
+from agentv.reports.compare.compared import Compared, ComparedGroup, ExplainedComparison, GroupedComparison
 from agentv.reports.compare.document import comparison_document
 from agentv.reports.compare.words import unfinished_text
 from agentv.reports.text.printable import one_line
-from agentv.scoring.comparison.case_differences import CaseDifference
 from agentv.scoring.comparison.case_numbers import CaseNumbers
 from agentv.scoring.comparison.compare import (
     Comparison,
@@ -34,15 +25,14 @@ from agentv.scoring.comparison.compare import (
 )
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import GROUPINGS, RowFilter, grouping_named, pair_groups
-from agentv.scoring.comparison.sides import RowPosition, Side, evaluator_of
+from agentv.scoring.comparison.sides import Side, evaluator_of
 from agentv.scoring.comparison.unmatched import why_unmatched
 from agentv.scoring.counting.groups import no_group_message
 from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, Ending, ScopedGate, run_verdict
 from agentv.storage.run.scores import FoundScores, find_scores
-from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError, UnknownNameError
-from agentv.types.results import CaseName, RunVerdict
+from agentv.types.results import RunVerdict
 
 TEXT = "text"
 """The format of the terminal, which only the command knows."""
@@ -69,7 +59,7 @@ def formats() -> tuple[str, ...]:
 
 def _print(compared: Compared, options: "CompareOptions") -> None:
     if options.format in COMPARISONS:
-        click.echo(COMPARISONS.get(options.format).load_factory()(compared), nl=False)
+        print_pieces(COMPARISONS.get(options.format).load_factory()(compared))
         return
     document = comparison_document(compared, options.max_listed)
     if options.format == TEXT:
@@ -78,49 +68,14 @@ def _print(compared: Compared, options: "CompareOptions") -> None:
         click.echo(document_text([document], REPORTS.get(options.format)), nl=False)
 
 
-def explainer(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] | None = None) -> Explain:
-    """Return a function that reads what is behind the scores of cases: their questions, and the results that differ.
-
-    `sides` are the compared groups of the two runs; None compares the whole runs. The cases of groups have no question:
-    to read the planned cases once for each group would be slow.
-    """
-    side_before, side_after = sides or (before.side, after.side)
-
-    def explain(cases: Sequence[CaseDifference]) -> list[Explanation]:
-        if sides is not None:
-            questions = [""] * len(cases)
-        elif after.stored is not None:
-            questions = _questions(after.stored, [case.pair.after for case in cases])
-        else:
-            questions = _questions(before.stored, [case.pair.before for case in cases])
-        explanations = []
-        for case, question in zip(cases, questions, strict=True):
-            old, new = case.pair.before, case.pair.after
-            if case.difference < 0:
-                rows = side_before.best_row(old), side_after.worst_row(new)
-            else:
-                rows = side_before.worst_row(old), side_after.best_row(new)
-            explanations.append(
-                Explanation(question, _answer_of_side(before, rows[0]), _answer_of_side(after, rows[1]))
-            )
-        return explanations
-
-    return explain
+def _explainer(before: FoundScores, after: FoundScores, sides: tuple[Side, Side] | None = None) -> Explainer:
+    """Return the reader of texts of two whole runs, or of two `sides` that are groups of them."""
+    old, new = sides or (before.side, after.side)
+    return Explainer(ComparedSide(old, _source(before)), ComparedSide(new, _source(after)), has_questions=sides is None)
 
 
-def _questions(stored: StoredRun | None, names: Sequence[CaseName]) -> list[str]:
-    """Return the questions of cases; empty where none is stored."""
-    if stored is None:
-        return [""] * len(names)
-    records = stored.cases_named({(name.suite, name.eval_id) for name in names})
-    found = {(record.suite, record.eval_id, record.prompt): record.last_question for record in records}
-    return [found.get((name.suite, name.eval_id, name.prompt), "") for name in names]
-
-
-def _answer_of_side(found: FoundScores, place: RowPosition | None) -> SideAnswer:
-    if found.stored is None or place is None:
-        return SideAnswer()
-    return answer_of_side(next(found.stored.results_at([place])))
+def _source(found: FoundScores) -> StoredSource | None:
+    return None if found.stored is None else StoredSource(found.stored)
 
 
 _TWO_RUNS = 2
@@ -186,7 +141,7 @@ def _compare_runs(runs: Sequence[FoundScores], options: CompareOptions, gates: t
         comparisons = list(correct_comparisons(comparisons))
     verdicts = [_verdict(each, gates, options.max_errors) for each in comparisons]
     explained = tuple(
-        ExplainedComparison(each, explainer(first, run), _shown_verdict(verdict, gates))
+        ExplainedComparison(each, _explainer(first, run), _shown_verdict(verdict, gates))
         for each, run, verdict in zip(comparisons, others, verdicts, strict=True)
     )
     _print(explained, options)
@@ -276,9 +231,9 @@ def _compare_groups(
     groups = []
     for (key, *sides), comparison in zip(paired.pairs, correct_comparisons(comparisons), strict=True):
         verdict = _verdict(comparison, gates, options.max_errors)
-        explain = explainer(before, after, (sides[0], sides[1]))
+        explain = _explainer(before, after, (sides[0], sides[1]))
         groups.append(ComparedGroup(key, ExplainedComparison(comparison, explain, _shown_verdict(verdict, gates))))
-    whole = ExplainedComparison(_compare(before, after, options), explainer(before, after))
+    whole = ExplainedComparison(_compare(before, after, options), _explainer(before, after))
     grouped = GroupedComparison(by, whole, tuple(groups), only_before=paired.only_before, only_after=paired.only_after)
     _print(grouped, options)
     verdicts = [each.explained.verdict for each in groups]

@@ -1,8 +1,8 @@
 """`agentv show`: show the results of a run."""
 
-import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -42,17 +42,23 @@ class ShownRows(Struct, frozen=True):
         return stored.counts() if self.page is None else self.page.counts
 
 
-def make_query(case: str | None, *, failed: bool, sort: str, page: int | None, **filters: Any) -> RowQuery:
+def make_query(case: str | None, *, failed: bool, sort: str | None, page: int | None, **filters: Any) -> RowQuery:
     """Return the query for the options; without `--page` and `--page-size`, one page has all results.
 
-    Raises ConfigError if `--failed` and `--state` are combined, or if a metadata key gets two values.
+    Raises ConfigError if `--failed` and `--state` are combined, if a metadata key gets two values, or if `--trial` is
+    given without a case.
     """
+    sort = sort or "written"
+    trial = filters.pop("trial")
+    if case is None and trial is not None:
+        raise ConfigError("--trial selects one trial of a case; name the CASE")
     states, page_size, metadata = filters.pop("states"), filters.pop("page_size"), filters.pop("metadata")
     if failed and states:
         raise ConfigError("--failed and --state cannot be combined; omit one of them")
     is_paged = page is not None or page_size is not None
     return RowQuery(
         case=case,
+        trial=None if trial is None else trial - 1,
         states=FAILED_STATES if failed else states,
         metadata=_wanted_metadata(metadata),
         sort=sort.removeprefix("-"),  # type: ignore[arg-type]  # click has validated the sort key
@@ -78,22 +84,18 @@ def find_rows(home: Path, stored: StoredRun, query: RowQuery, *, verbose: bool) 
     """Return the results that a query selects: from the index, unless it selects all of them in stored order."""
     if query == RowQuery(page_size=None):
         return ShownRows(stored.results())
+    page = _find_page(home, stored, query, verbose=verbose)
+    return ShownRows(stored.results_at((row.line, row.offset, row.size) for row in page.rows), page)
+
+
+def _find_page(home: Path, stored: StoredRun, query: RowQuery, *, verbose: bool) -> RowPage:
     with run_index(home, verbose=verbose) as index:
         page = index.page(stored, query)
     if page.skipped:
         # Reading all results prints the place of each line that cannot be read.
         deque(stored.results(), maxlen=0)
         click.echo(f"skipped {page.skipped:,} unreadable lines of run {stored.run_id}", err=True)
-    return ShownRows(stored.results_at((row.line, row.offset, row.size) for row in page.rows), page)
-
-
-def page_text(page: RowPage, query: RowQuery) -> str:
-    """Return the position of a page, as in `results 51 to 100 of 1,234; page 2 of 25`."""
-    size = query.page_size or max(1, page.total)
-    first = (query.page - 1) * size
-    pages = max(1, math.ceil(page.total / size))
-    part = f"results {first + 1:,} to {first + len(page.rows):,}" if page.rows else "no results"
-    return f"{part} of {page.total:,}; page {query.page:,} of {pages:,}"
+    return page
 
 
 def page_to_json(page: RowPage, query: RowQuery) -> JsonObject:
@@ -146,13 +148,13 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
 @click.option(
     "--sort",
     type=click.Choice([f"{sign}{key}" for key in _SORTS for sign in ("", "-")]),
-    default="written",
     metavar="KEY",
-    help=f"Sort by KEY: {', '.join(_SORTS)}. Default: written (the order of completion). -KEY reverses.",
+    help=f"Sort by KEY: {', '.join(_SORTS)} (order of completion). -KEY reverses. Default: failed cases first.",
 )
-@click.option("--page", type=click.IntRange(min=1), metavar="N", help="Show only page N of the results.")
+@click.option("--trial", type=click.IntRange(min=1), metavar="N", help="Show only trial N of CASE.")
+@click.option("--page", type=click.IntRange(min=1), metavar="N", help="Show only page N of the list.")
 @click.option(
-    "--page-size", type=click.IntRange(min=1), metavar="N", help="Show one page of N results (default with --page: 50)."
+    "--page-size", type=click.IntRange(min=1), metavar="N", help="Show a page of N cases (default with --page: 50)."
 )
 @click.option(
     "--by",
@@ -167,7 +169,7 @@ _SORTS = ("written", "id", "state", "score", "cost", "duration")
     "-v",
     "--verbose",
     is_flag=True,
-    help="Show long diffs and outputs of tools in full; also warn if .agentv/index.db cannot be used.",
+    help="Also list what passed; show long diffs and outputs in full; warn if .agentv/index.db cannot be used.",
 )
 def command(
     run: str,
@@ -180,7 +182,11 @@ def command(
     verbose: bool,
     **given: Any,
 ) -> int:
-    """Show the results of a run, or all details of the cases named by CASE (an id, or a pattern such as 'refund-*').
+    """Show the cases of a run, or all details of those named by CASE (an id, or a pattern such as 'refund-*').
+
+    Each case of the list has its question, and below it a line for each prompt and target that did not pass: how many
+    trials passed, the worst score, and why. --json has one row for each result, and pages of results, in the order of
+    completion.
 
     RUN is a run id or its prefix, a name, a path, 'latest' (the default) or 'latest~1'.
 
@@ -195,10 +201,18 @@ def command(
     query = make_query(case, **given)
     if by and query.page_size is not None:
         raise ConfigError("--by counts all selected results and cannot be combined with --page or --page-size")
-    if side_by_side and (by or as_json or query.page_size is not None):
-        raise ConfigError("--side-by-side cannot be combined with --by, --json, --page or --page-size")
+    if side_by_side and (by or as_json or query.page_size is not None or query.trial is not None):
+        raise ConfigError("--side-by-side cannot be combined with --by, --json, --trial, --page or --page-size")
     with open_runs(store) as runs:
-        options = ShowOptions(case, query, by, is_side_by_side=side_by_side, as_json=as_json, verbose=verbose)
+        options = ShowOptions(
+            case,
+            query,
+            by,
+            is_sorted=given["sort"] is not None,
+            is_side_by_side=side_by_side,
+            as_json=as_json,
+            verbose=verbose,
+        )
         _show(runs, run, options)
     return 0
 
@@ -209,12 +223,15 @@ class ShowOptions(Struct, frozen=True):
     case: str | None
     query: RowQuery
     by: tuple[str, ...]
+    is_sorted: bool
+    """True if the order of the results is given."""
     is_side_by_side: bool
     as_json: bool
     verbose: bool
 
 
 def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -> None:
+    from agentv.reports.run.views import fold_trials
     from agentv.storage.run.find import find_suites
     from agentv.storage.run.stored import open_run
     from agentv.storage.run.stored_check import RESULTS_ONLY, check_stored_run
@@ -225,6 +242,9 @@ def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -
     is_list = options.case is None and not options.is_side_by_side
     edits = check_stored_run(stored, RESULTS_ONLY if is_list else None).edits
     warn_of_edits(stored.run_id, edits)
+    if is_list and not options.as_json and not options.by:
+        _print_list(stored, replace(options, query=query), runs)
+        return
     shown = find_rows(runs.home, stored, query, verbose=options.verbose)
     if options.by:
         _print_groups(stored, shown, options.by, edits=edits, as_json=options.as_json)
@@ -232,13 +252,9 @@ def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -
         _print_side_by_side(stored, shown, query)
     elif options.as_json:
         _print_json(stored, shown, query, edits)
-    elif options.case is None:
-        if _print_rows(stored, shown, query):
-            click.echo(f"\nDetails of a case: agentv show {stored.run_id} CASE{runs.option}")
     else:
         style = terminal_style()
-        views = _views(stored, shown, query)
-        for number, view in enumerate(views):
+        for number, view in enumerate(fold_trials(_views(stored, shown, query))):
             click.echo(("\n" if number else "") + style.case_view(view, is_full=options.verbose).render(), nl=False)
 
 
@@ -293,27 +309,30 @@ def _print_side_by_side(stored: StoredRun, shown: ShownRows, query: RowQuery) ->
         click.echo(f"\nand {count_text(left_out, 'more case')}; name a CASE, or select with --failed or --tag")
 
 
-def _print_rows(stored: StoredRun, shown: ShownRows, query: RowQuery) -> bool:
-    """Print the selected results; return False if there are none."""
-    from agentv.reports.run.row_text import RowLabels
+def _print_list(stored: StoredRun, options: ShowOptions, runs: ProjectRuns | StoreRuns) -> None:
+    """Print the selected cases."""
+    from agentv.cli.results.show_cases import find_cases, page_text, print_cases
+    from agentv.engine.stored.report import plan_order
     from agentv.reports.text.amounts import count_text
 
+    query, find_page = options.query, partial(_find_page, runs.home, stored, verbose=options.verbose)
+    page = find_cases(query, find_page, plan_order(stored), is_sorted=options.is_sorted)
     view = terminal_style().run_view()
-    click.echo(view.head(stored.run, state=stored.state(), counts=shown.counts(stored)))
-    suites = stored.run.plan.get("suites")
-    labels = RowLabels(with_suite=isinstance(suites, Sequence) and len(suites) > 1)
-    if shown.page is not None and not shown.page.total:
+    click.echo(view.head(stored.run, state=stored.state(), counts=page.counts, targets=page.targets))
+    if not page.total and page.counts:
         click.echo("No result matches these options.")
-        return False
-    for line in view.rows(shown.rows, labels):
-        click.echo(line)
+        return
+    suites = stored.run.plan.get("suites")
+    with_suite = isinstance(suites, Sequence) and len(suites) > 1
+    print_cases(stored, page, with_suite=with_suite, is_full=options.verbose)
     _print_corrected_rates(stored)
     reruns = len({row.slot for row in stored.reruns()})
     if reruns:
         click.echo(f"\nre-run: {count_text(reruns, 'result')}; first answers count, and each case shows its re-runs")
-    if shown.page is not None and query.page_size is not None:
-        click.echo(f"\n{page_text(shown.page, query)}")
-    return True
+    if query.page_size is not None:
+        click.echo(f"\n{page_text(page, query)}")
+    trial = " [--trial N]" if page.has_trials else ""
+    click.echo(f"\nDetails of a case: agentv show {stored.run_id} CASE{trial}{runs.option}")
 
 
 def _print_corrected_rates(stored: StoredRun) -> None:
@@ -323,7 +342,7 @@ def _print_corrected_rates(stored: StoredRun) -> None:
 
     style, (rates, notes) = terminal_style(), corrected_or_note(stored)
     note_lines = [f"note: {one_line(note)}" for note in notes]
-    lines = [*corrected_lines(rates, style.width, style.paint), *note_lines]
+    lines = [*corrected_lines(rates, style.width, style.paint, style.signs), *note_lines]
     if lines:
         click.echo(style.signs.escape_unsupported("\n".join(["", *lines])))
 
@@ -349,15 +368,20 @@ def _refuse_case(stored: StoredRun, query: RowQuery) -> NoReturn:
     from agentv.types.records.answer import source_of
 
     case = query.case or ""
-    known, case_at_place = set[str](), None
+    known, case_at_place, trials = set[str](), None, set[int]()
     for row in stored.results():
         known.add(row.eval_id)
+        if row.eval_id == case:
+            trials.add(row.slot.trial)
         if source_of(row.file, row.line, row.part) == case:
             case_at_place = row.eval_id
     if case in known and query.states == FAILED_STATES:
         raise ConfigError(
             f"no selected result of case {case!r} of run {stored.run_id} failed; omit --failed to show the others"
         )
+    if query.trial is not None and trials and query.trial not in trials:
+        wanted, last = query.trial + 1, max(trials) + 1
+        raise ConfigError(f"case {case!r} of run {stored.run_id} has no trial {wanted}; its last is {last}")
     if case in known:
         raise ConfigError(f"case {case!r} of run {stored.run_id} has no result that matches the other options")
     near = nearest(case, known)

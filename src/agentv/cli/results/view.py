@@ -6,15 +6,17 @@ import signal
 import webbrowser
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from agentv.cli.run_sources import READ_STORE_OPTION, open_runs
 
 if TYPE_CHECKING:
     from agentv.view.server import ViewServer
 
 _EXIT_SIGNALLED = 128
+_MAX_RUNS = 2
 
 
 @click.command("view")
@@ -23,14 +25,16 @@ _EXIT_SIGNALLED = 128
 @click.option("--no-open", is_flag=True, help="Print the address without opening a browser.")
 @click.option("--host", metavar="NAME", help="Also serve other machines, as this host; needs --token.")
 @click.option("--token", metavar="TEXT", help="Token in the address (default: a new one).")
-def command(runs: tuple[str, ...], *, port: int, no_open: bool, host: str | None, token: str | None) -> int:
+@READ_STORE_OPTION
+def command(
+    runs: tuple[str, ...], *, port: int, no_open: bool, host: str | None, token: str | None, store: str | None
+) -> int:
     """Open stored runs in the browser.
 
     The pages are served by this command, on this machine alone, until Ctrl-C. RUN is a run id or its prefix, a name, a
-    path, 'latest' or 'latest~1'; one run opens its page, two open their comparison.
+    path, 'latest' or 'latest~1'; one run opens its page, two open their comparison. With
+    --store, the named runs are pulled from the team database first.
     """
-    from agentv.loading.files.places import find_home
-    from agentv.storage.run.find import find_run
     from agentv.types.errors import ConfigError
     from agentv.view.access import Access
     from agentv.view.address import path_to
@@ -39,20 +43,26 @@ def command(runs: tuple[str, ...], *, port: int, no_open: bool, host: str | None
 
     if host is not None and not token:
         raise ConfigError("--host lets other machines read the runs; choose a secret and add --token=SECRET")
-    home = find_home(Path.cwd())
-    folders = [find_run(home, run) for run in runs]
-    library = Library(home, folders=folders, note=lambda message: click.echo(message, err=True))
-    server = ViewServer(
-        library, Access.create(token=token, host=host), host="127.0.0.1" if host is None else host, port=port
-    )
-    path = path_to("r", folders[0].name) if folders else "/"
+    if len(runs) > _MAX_RUNS:
+        raise ConfigError(f"view opens one run, or two to compare them, not {len(runs)}; choose others on its pages")
+    access = Access.create(token=token, host=host)
+    with open_runs(store) as found:
+        if found.option and not runs:
+            raise ConfigError(f"name the runs to pull: agentv view RUN{found.option}; `agentv store list` lists them")
+        folders = [found.find(run) for run in runs]
+        library = Library(found.home, folders=folders, note=lambda message: click.echo(message, err=True))
+        server = ViewServer(library, access, host="127.0.0.1" if host is None else host, port=port)
+        names = [folder.name for folder in folders]
+        if len(set(names)) < len(names):
+            raise ConfigError(f"both runs are named {names[0]}; give two different runs, such as 'latest~1 latest'")
+        path = "/" if not names else path_to("r", names[0]) if len(names) == 1 else path_to("compare", "..".join(names))
 
-    def announce() -> str:
-        link = server.link(path)
-        click.echo(f"Open {link}\nCtrl-C ends the viewer.")
-        return link
+        def announce() -> str:
+            link = server.link(path)
+            click.echo(f"Open {link}\nCtrl-C ends the viewer.")
+            return link
 
-    return asyncio.run(serve(server, announce, is_opened=not no_open))
+        return asyncio.run(serve(server, announce, is_opened=not no_open))
 
 
 async def serve(server: "ViewServer", announce: Callable[[], str], *, is_opened: bool) -> int:

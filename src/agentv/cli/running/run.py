@@ -128,12 +128,18 @@ def run_paths(
 
 
 def _check_judged(files: Sequence[Path], options: RunOptions, cwd: Path) -> None:
-    """Raise ConfigError for a table without `--evaluator`. Lines of JSON may be cases, with evaluators of their own."""
-    tables = [file for file in files if file.suffix.lower() in ROW_SUFFIXES and file.suffix != ".jsonl"]
-    if tables and not options.row_evaluators:
-        from agentv.loading.suites.short_evaluators import advice_on_rows
+    """Raise ConfigError for a file of rows without evaluators, unless there is `--evaluator`."""
+    tables = [file for file in files if file.suffix.lower() in (*ROW_SUFFIXES, ".json")]
+    if not tables or options.row_evaluators:
+        return
+    from agentv.loading.suites.short_evaluators import advice_on_rows, lacks_evaluators
 
-        raise ConfigError(advice_on_rows(tables[0], relative_to_cwd(tables[0], cwd)))
+    unjudged = next(filter(lacks_evaluators, tables), None)
+    if unjudged is not None:
+        from agentv.importers.recognition import other_program
+
+        if other_program(unjudged) is None:
+            raise ConfigError(advice_on_rows(unjudged, relative_to_cwd(unjudged, cwd)))
 
 
 def _begin_slow_work(file: Path, options: RunOptions, cwd: Path, background: ExitStack) -> Callable[[], GitState]:

@@ -3,7 +3,7 @@
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TextIO, TypeAlias
@@ -38,10 +38,18 @@ if TYPE_CHECKING:
     from agentv.engine.stored.resume import ResumePlan
 
 
-def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: OutputOptions, stdout: TextIO) -> str:
+def end_text(
+    report: RunReport,
+    plan: RunPlan,
+    files: Sequence[str],
+    output: OutputOptions,
+    stdout: TextIO,
+    *,
+    shown_notes: Collection[str] = (),
+) -> str:
     """Return the report at the end of a run, laid out for the terminal if the display is live, else as plain lines.
 
-    `files` are the written exports.
+    `files` are the written exports, `shown_notes` the notes that the display has printed.
     """
     stream = output.stream(stdout)
     is_terminal = stream.isatty()
@@ -54,6 +62,7 @@ def end_text(report: RunReport, plan: RunPlan, files: Sequence[str], output: Out
         files=files,
         labels=RowLabels(with_suite=len(plan.suites) > 1, with_target=len(plan.targets) > 1),
         is_full=output.verbose,
+        shown_notes=shown_notes,
     )
     return "".join(map(escape_commands, text.splitlines(keepends=True))) if runner_parses_log(os.environ) else text
 
@@ -72,6 +81,11 @@ class CheckedOutput(Struct):
     def event_types(self) -> object:
         """The types of events that the observer takes; None for all except `LogLine`."""
         return getattr(self.observer, "event_types", None)
+
+    @property
+    def shown_notes(self) -> Collection[str]:
+        """The notes that a display has printed."""
+        return getattr(self.observer, "shown_notes", ())
 
     @property
     def needs_whole_rows(self) -> bool:
@@ -199,11 +213,9 @@ def run_and_report(
     if output.display not in ("json", "none"):
         exports = [each for each in observers if each.destination not in (None, STDOUT)]
         written = [str(each.destination) for each in exports if not each.error]
-        click.echo(
-            end_text(report, plan=plan, files=written, output=output, stdout=stdout),
-            file=output.stream(stdout),
-            nl=False,
-        )
+        notes = observers[0].shown_notes
+        text = end_text(report, plan=plan, files=written, output=output, stdout=stdout, shown_notes=notes)
+        click.echo(text, file=output.stream(stdout), nl=False)
     elif output.display == "none" and output.has_verdict:
         click.echo(f"{printable(report.verdict.sentence)} Exit code {report.exit_code}.", err=True)
     code = report.exit_code

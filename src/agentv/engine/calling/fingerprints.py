@@ -6,9 +6,10 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from agentv.engine.calling.runtime import Runtime
-from agentv.engine.planning.judges import embedding_model, judge_targets, member_configs, named_runs, needs_judge
+from agentv.engine.planning.judges import embedding_model, named_runs
 from agentv.engine.planning.targets import KnownTargets
 from agentv.evaluators.isolation import config_of
+from agentv.loading.models.judges import judge_targets, member_configs, needs_judge
 from agentv.scoring.keys.identity import (
     JUDGE_PROMPTS_VERSION,
     canonical_json,
@@ -146,7 +147,7 @@ class Fingerprints:
         settings = self._runtime.settings(config)
         names = list(judge_targets(settings))
         if needs_judge(settings):
-            judge = task.target.judge_target
+            judge = task.target.judge
             if judge is None:
                 yield target_key(task.target)
             else:

@@ -15,7 +15,6 @@ from agentv.engine.calling.budget import Budget
 from agentv.engine.calling.recorded_answers import RecordedAnswers
 from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.capture import Redactor
-from agentv.engine.planning.judges import member_configs
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prices import budget_problem, needs_reported_costs
 from agentv.engine.planning.targets import KnownTargets
@@ -25,6 +24,7 @@ from agentv.execution.limits import AccountLimiter
 from agentv.execution.quotas import InProcessQuota, LeasedPermits, QuotaClient
 from agentv.execution.sharing import SharedResources
 from agentv.execution.user_code import call_user_code
+from agentv.loading.models.judges import member_configs
 from agentv.loading.models.settings import named_files, read_settings
 from agentv.registry import Specs
 from agentv.scoring.keys.identity import digest
@@ -260,16 +260,16 @@ class Runtime:
         return hmac.new(key, digest(identity).encode(), hashlib.sha256).hexdigest()
 
     def own_judge(self, target: ResolvedTarget, known: KnownTargets) -> ResilientProvider | None:
-        """Return the judge of a target's answers: its `judge_target`, else the target itself, or None.
+        """Return the judge of a target's answers: its `judge`, else the target itself, or None.
 
-        The result is None if the target has no `judge_target` and cannot judge, or if its `judge_target` cannot be
+        The result is None if the target has no `judge` and cannot judge, or if its `judge` cannot be
         created, for instance because a key is missing. A run that needs this judge was rejected by planning; a run that
         does not need it must not fail.
         """
-        if not target.judge_target:
+        if not target.judge:
             return self.provider(target) if self.specs.providers.get(target.provider).can_judge else None
         try:
-            return self.provider(known.get(target.judge_target))
+            return self.provider(known.get(target.judge))
         except AgentvError as error:
             self.note(f"the judge of target {target.name!r} cannot be used: {error}")
             return None

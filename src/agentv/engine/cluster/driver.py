@@ -446,7 +446,7 @@ class Cluster:
             problem = ConfigError(f"node {node.name}: {error}")
         except (NodeLostError, TimeoutError) as error:
             reason = str(error) or f"it did not begin within {self._timing.begin_s:.0f} s"
-            self._recorder.note(f"node {node.name} was lost before it could begin: {reason}")
+            self._recorder.note(f"node {node.name} was lost before it could begin: {reason}", is_urgent=True)
             node.kill()
             return None
         if problem is not None:
@@ -485,7 +485,7 @@ class Cluster:
         try:
             new = await self._machines.find()
         except ClusterError as error:
-            self._recorder.note(str(error))
+            self._recorder.note(str(error), is_urgent=True)
             return
         if new:  # without waiting: a node whose network is cut off may take minutes to begin
             self._start_task(self._joins, self._add_nodes(new))
@@ -498,10 +498,10 @@ class Cluster:
             self._fail(error)
             return
         for problem in problems:
-            self._recorder.note(f"a new node cannot run cases: {problem}")
+            self._recorder.note(f"a new node cannot run cases: {problem}", is_urgent=True)
         joined = sum(session.node in nodes for session in self._sessions)
         if joined > 0:
-            self._recorder.note(f"{joined} more node{'s' if joined > 1 else ''} joined the run")
+            self._recorder.note(f"{joined} more node{'s' if joined > 1 else ''} joined the run", is_urgent=True)
 
     async def _serve(self, session: NodeSession) -> None:
         """Store the lines of a node until it is done or lost, or the run ends."""
@@ -530,7 +530,9 @@ class Cluster:
         unlisted = [row.task for row in session.unlisted.values()]
         count = len(session.rows) + len(unlisted)
         cases = "1 case runs" if count == 1 else f"{count} cases run"
-        self._recorder.note(f"node {session.node.name} was lost ({reason}); {cases} again on other nodes")
+        self._recorder.note(
+            f"node {session.node.name} was lost ({reason}); {cases} again on other nodes", is_urgent=True
+        )
         for row in session.rows.values():
             if not row.result.done():
                 row.result.set_exception(NodeLostError(reason))
@@ -687,7 +689,7 @@ class Cluster:
             case LogText(row=key, target=target, text=text):
                 self._recorder.emit(LogLine(key, target, text))
             case NoteText(text=text):
-                self._recorder.note(text)
+                self._recorder.note(text, is_urgent=True)
 
     def _end(self, session: NodeSession, key: ResultKey) -> LeasedRow:
         row = session.end(key)
@@ -729,7 +731,7 @@ class Cluster:
                 count = len(session.unlisted)
                 results = "1 result" if count == 1 else f"{count} results"
                 ended = f"node {session.node.name} ended before it stored {results}"
-                self._recorder.note(f"{ended}; agentv resume repeats the work")
+                self._recorder.note(f"{ended}; agentv resume repeats the work", is_urgent=True)
 
 
 def _requirements(target: ResolvedTarget) -> str:

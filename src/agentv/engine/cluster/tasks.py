@@ -26,11 +26,12 @@ from agentv.engine.cluster.workspaces import (
     templates_of,
 )
 from agentv.engine.planning.inputs import load_inputs, with_prices
-from agentv.engine.planning.judges import ANSWERS, member_configs, named_runs, run_folder
+from agentv.engine.planning.judges import ANSWERS, named_runs, run_folder
 from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan, SuitePlan
 from agentv.engine.planning.planning import make_plan
 from agentv.engine.planning.provenance import find_scripts, load_scripts
 from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
+from agentv.loading.models.judges import member_configs
 from agentv.loading.models.settings import named_files, read_settings
 from agentv.loading.project import config_files
 from agentv.loading.suites.named_definitions import find_criteria_file

@@ -14,12 +14,13 @@ from agentv.engine.calling.runtime import Runtime
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.fit import fit, settled_criteria
 from agentv.engine.criteria.plan import all_settings, config_snapshot, make_criteria_plan
-from agentv.engine.planning.judges import DEFAULT_JUDGE_WORKERS, judge_targets
+from agentv.engine.planning.judges import DEFAULT_JUDGE_WORKERS
 from agentv.engine.planning.plan import AnswerWithInput, CaseTask
 from agentv.engine.planning.prices import budget_problem
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.open_case import RowSink
 from agentv.loading.files.places import find_home
+from agentv.loading.models.judges import judge_targets
 from agentv.registry import Specs
 from agentv.scoring.results.by_criterion import FittedPlan
 from agentv.types.cases import EvalCase, EvalSuite, listed_cases
@@ -43,7 +44,7 @@ class AnswerTasks:
         self.clock = clock
         self.plan = make_criteria_plan(config)
         judge = None if self.plan.judge is None else self.plan.judge.name
-        self._target = replace(GIVEN_TARGET, judge_target=judge)
+        self._target = replace(GIVEN_TARGET, judge=judge)
         self._fits: dict[tuple[EvaluationCriteria, ...], FittedPlan] = {}
         self._snapshots: dict[int, tuple[FittedPlan, bytes]] = {}
         self.suite = EvalSuite(

@@ -20,20 +20,14 @@ from agentv.engine.planning.given import (
     given_judge,
 )
 from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
-from agentv.engine.planning.judges import (
-    check_embedder,
-    embedding_model,
-    judge_targets,
-    may_pay_for_embeddings,
-    member_configs,
-    needs_judge,
-)
+from agentv.engine.planning.judges import check_embedder, embedding_model, may_pay_for_embeddings
 from agentv.engine.planning.targets import LOCAL_EMBEDDINGS, KnownTargets, default_judge, judge_key_variables
 from agentv.engine.plugins.plugins import as_evaluator
 from agentv.evaluators.isolation import config_of
 from agentv.evaluators.registry import configured
 from agentv.loading.criteria.run_configs import find_named_definitions, read_given_entries, unmatched_entries
 from agentv.loading.files.dotenv import load_env
+from agentv.loading.models.judges import judge_targets, member_configs, needs_judge
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.loading.python_values import evaluator_problems, read_listed_criteria
 from agentv.registry import Specs

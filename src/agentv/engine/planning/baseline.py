@@ -63,7 +63,7 @@ class BaselineComparison:
     def add(self, result: CaseResult) -> None:
         """Add a finished row."""
         position = None if result.seq is None else RowPosition(result.seq + 1, 0, 0)
-        self._run.add(replace(scored_row(result), position=position))
+        self._run.add(scored_row(result, position))
 
     def add_case(self, case: CaseRecord) -> None:
         """Record the key of a case's content."""

@@ -1,27 +1,16 @@
-"""The models that an evaluator calls and the runs it reads, from attributes that settings of any type may have."""
+"""The models that an evaluator may pay for and the runs that it reads, declared by settings of any type."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agentv.engine.planning.targets import KnownTargets
+from agentv.loading.models.judges import judge_targets, needs_judge
 from agentv.registry import EvaluatorSpec
-from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
-from agentv.types.structs import names_of_fields
 
 DEFAULT_JUDGE_WORKERS = 10
 """Concurrent calls of a judge without a setting, where answers exist already."""
-
-
-def judge_targets(settings: object) -> Iterator[str]:
-    """Yield the targets that an evaluator names as judges, from `judge_targets` of its settings."""
-    yield from getattr(settings, "judge_targets", ())
-
-
-def needs_judge(settings: object) -> bool:
-    """Return True if an evaluator calls the target's own judge, from `needs_judge` of its settings."""
-    return bool(getattr(settings, "needs_judge", False))
 
 
 def embedding_model(settings: object) -> str | JsonObject | None:
@@ -33,14 +22,6 @@ def embedding_model(settings: object) -> str | JsonObject | None:
 def named_runs(settings: object) -> Iterator[str]:
     """Yield the stored runs that an evaluator compares with, from `runs` of its settings."""
     yield from getattr(settings, "runs", ())
-
-
-def member_configs(settings: object) -> Iterator[EvaluatorConfig]:
-    """Yield the configs of the evaluators within an evaluator's settings."""
-    for name in names_of_fields(type(settings)):
-        value = getattr(settings, name)
-        if isinstance(value, tuple):
-            yield from (member for member in value if isinstance(member, EvaluatorConfig))
 
 
 def may_pay_for_embeddings(settings: object, known: KnownTargets) -> bool:

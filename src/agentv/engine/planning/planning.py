@@ -18,7 +18,7 @@ from agentv.engine.planning.plan import RunPlan, SuitePlan
 from agentv.engine.planning.prices import budget_problems
 from agentv.engine.planning.selection import select_cases
 from agentv.engine.planning.suite_check import Findings, SuiteCheck
-from agentv.loading.check.own_judge import own_judge_text
+from agentv.loading.models.judges import own_judge_text
 from agentv.loading.targets.choice import DEFAULT_TARGET
 from agentv.registry import Specs
 from agentv.scoring.gates.gates import BASELINE_METRICS, CONFIRMED, parse_gate

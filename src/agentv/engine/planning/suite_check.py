@@ -10,19 +10,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.capture import Redactor
-from agentv.engine.planning.judges import (
-    check_embedder,
-    judge_targets,
-    may_cost_money,
-    may_pay_for_embeddings,
-    member_configs,
-    named_runs,
-    needs_judge,
-    run_folder,
-)
+from agentv.engine.planning.judges import check_embedder, may_cost_money, may_pay_for_embeddings, named_runs, run_folder
 from agentv.engine.planning.plan import SuitePlan
 from agentv.engine.planning.workspaces import WantedWorkspace, wanted_workspace
 from agentv.evaluators.isolation import config_of
+from agentv.loading.models.judges import judge_targets, judges_itself, member_configs, needs_judge
 from agentv.loading.models.settings import content_problems, missing_files, named_files, read_settings, wrong_settings
 from agentv.loading.python_values import evaluator_problems, read_list
 from agentv.registry import Specs
@@ -232,17 +224,18 @@ class SuiteCheck(Struct):
 
     def _check_own_judge(self, target: ResolvedTarget, evaluator: str) -> None:
         place = target.path or self.plan.suite.path
-        if target.judge_target:
+        if target.judge:
             try:
-                self._add_judge(self.plan.known.get(target.judge_target))
+                self._add_judge(self.plan.known.get(target.judge))
             except AgentvError as error:
                 is_suite_judge = self.plan.suite.judge is not None
                 role = f"{self.plan.suite.path}: judge" if is_suite_judge else f"{place}: judge of {target.name!r}"
                 self.findings.add(f"{role}: {error}")
-        elif self.specs.providers.get(target.provider).can_judge:
-            if not self.specs.providers.get(target.provider).is_canned:
-                self.own_judges[target.name] = None
-        else:
+            return
+        provider = self.specs.providers.get(target.provider)
+        if judges_itself(provider, has_judge=False):
+            self.own_judges[target.name] = None
+        elif not provider.can_judge:
             self.findings.add(
                 f"{place}: evaluator {evaluator!r} needs a judge, and target {target.name!r} ({target.provider}) "
                 "cannot judge; name one with `judge:` in the target or the eval file"

@@ -127,7 +127,7 @@ class KnownTargets(Struct, frozen=True):
     specs: Specs
     options: RunOptions = field(default_factory=RunOptions)
     judge: str | None = None
-    """The name of the judge of every target's answers; it overrides `judge_target`."""
+    """The name of the judge of every target's answers; it overrides `judge`."""
     secrets: tuple[str, ...] = ()
     """Redacted in the responses of all targets: the secrets of the environment and, by `with_targets`, those of every
     target, used or not.
@@ -146,7 +146,7 @@ class KnownTargets(Struct, frozen=True):
         if name not in self.resolved:
             target = self._resolved(self._config(name))
             if self.judge is not None:
-                target = replace(target, judge_target=self.judge)
+                target = replace(target, judge=self.judge)
             self.resolved[name] = target
         return self.resolved[name]
 

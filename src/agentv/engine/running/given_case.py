@@ -117,7 +117,7 @@ def _shortened(entry: dict[str, JsonValue]) -> JsonObject:
 
 
 class GivenSession(Session):
-    """The session of answers that no target is called for. Their judge is the `judge_target` of the task's target."""
+    """The session of answers that no target is called for. Their judge is the `judge` of the task's target."""
 
     def __init__(self, task: CaseTask, runtime: Runtime, fingerprints: Fingerprints) -> None:
         super().__init__(task, runtime, fingerprints)
@@ -127,12 +127,12 @@ class GivenSession(Session):
     @property
     def names_judge(self) -> bool:
         """True if there is a judge for evaluators that do not name one."""
-        return self._target.judge_target is not None
+        return self._target.judge is not None
 
     @cached_property
     def judge(self) -> ResilientProvider | None:
         """The judge for evaluators that do not name one; None if there is none. Raises AgentvError."""
-        name = self._target.judge_target
+        name = self._target.judge
         return None if name is None else self._runtime.provider(self._known.get(name))
 
     def evaluators(self, fitted: FittedPlan) -> FittedEvaluators:

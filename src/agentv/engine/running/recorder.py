@@ -283,11 +283,11 @@ class RunRecorder(Struct):
                 self.observers.remove(observer)
                 self._dispatcher.clear()
 
-    def note(self, message: str, *, is_problem: bool = False) -> None:
+    def note(self, message: str, *, is_problem: bool = False, is_urgent: bool = False) -> None:
         """Report a message to the user, once. After `MAX_NOTES` messages, report only that there are more."""
         added = add_note(self.notes, message)
         if added is not None:
-            self.emit(RunNote(added, is_problem))
+            self.emit(RunNote(added, is_problem, is_urgent))
 
     def case(self, record: CaseRecord) -> None:
         """Save a case before its first call."""
@@ -381,7 +381,8 @@ class RunRecorder(Struct):
     def retry(self, row: ResultKey, kind: str, error: str | None, wait_s: float) -> None:
         """Report that the call of a row is retried. Report a long wait to the user before it begins."""
         if wait_s >= LONG_WAIT_S:
-            self.note(f"target {row.target!r}: {error}; waiting {wait_s:,.0f} s before the next attempt")
+            wait = f"waiting {wait_s:,.0f} s before the next attempt"
+            self.note(f"target {row.target!r}: {error}; {wait}", is_urgent=True)
         self.emit(RetryNoted(row.target, row.eval_id, kind, wait_s))
 
     def check_files(self) -> None:

@@ -51,7 +51,8 @@ async def confirm_regressions(
     retries_errors = resume_plan is not None and resume_plan.purpose == "retry"
     missing = {each.name: confirmations.missing(each, retries_errors=retries_errors) for each in confirmations.suspects}
     if calls := sum(missing.values()):
-        recorder.emit(RunNote(_announcement([name for name, count in missing.items() if count], calls)))
+        suspects = [name for name, count in missing.items() if count]
+        recorder.emit(RunNote(_announcement(suspects, calls), is_urgent=True))
     for number in range(max(missing.values(), default=0)):
         wanted = {name for name, count in missing.items() if count > number}
         async with asyncio.TaskGroup() as group:

@@ -401,7 +401,7 @@ def _noting_waits(
         recorder.row(result)
         note = watch.after_result(now())
         if note is not None:
-            recorder.emit(RunNote(note))  # not stored: it is about the time that is left now
+            recorder.emit(RunNote(note, is_urgent=True))  # not stored: it is about the time that is left now
 
     return record
 

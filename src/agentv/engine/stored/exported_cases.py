@@ -14,7 +14,7 @@ from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import FilePart, Message
-from agentv.types.messages_json import message_to_json, part_to_json
+from agentv.types.messages_json import message_to_json, part_to_json, short_messages
 from agentv.types.records.run import CaseRecord
 
 
@@ -55,7 +55,8 @@ def exported_suite(
         for record in records.values()
     )
     criteria = _criteria(records.values())
-    other_keys: dict[str, JsonValue] = {"$schema": "agentv-eval-v2", "description": f"Cases of run {run.run_id}"}
+    description = f"Cases of run {run.run_id}"
+    other_keys: dict[str, JsonValue] = {"$schema": "agentv-eval-v2", "dialect": "agentv", "description": description}
     if criteria:
         other_keys["criteria"] = criteria
     return ExportedSuite(cases, other_keys, tuple(dict.fromkeys(suite for suite, _, _ in records)))
@@ -87,11 +88,12 @@ def _case(record: CaseRecord, run_id: str, folder: Path, *, is_unique: bool) -> 
     if record.expected_outcome:
         case["expected_outcome"] = record.expected_outcome
     if record.input_messages or not record.turns:
-        case["input_messages"] = [_message(message, folder) for message in record.input_messages]
+        case["input"] = short_messages([_message(message, folder) for message in record.input_messages], "user")
     if record.turns:
         case["turns"] = [_turn(turn, record.eval_id) for turn in record.turns]
     if record.expected_messages:
-        case["expected_messages"] = [_message(message, folder) for message in record.expected_messages]
+        expected = [_message(message, folder) for message in record.expected_messages]
+        case["expected"] = short_messages(expected, "assistant")
     if record.tags:
         case["tags"] = list(record.tags)
     case["metadata"] = {**record.metadata, "origin": origin}

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct, field
 
+from agentv.reports.text.amounts import percent_text
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.judges.labels import result_opinion
 from agentv.scoring.judges.people_rate import (
@@ -131,6 +132,9 @@ class _Judged(Struct):
 def _warnings(found: PeopleRate) -> Iterator[str]:
     if found.is_picked:
         yield PICKED
+    if found.unlabelled:
+        share = percent_text(found.unlabelled)
+        yield f"no answer with one of the judge's verdicts is labelled, {share} of all; half of them count as passes"
     if found.ignored:
         verb = (
             "label of an answer that was picked is" if found.ignored == 1 else "labels of answers that were picked are"

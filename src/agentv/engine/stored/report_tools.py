@@ -16,6 +16,7 @@ from agentv.storage.records.encode import export_line, export_record
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError
 from agentv.types.events import RowFinished, RunEnded
+from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, RunRecord
 from agentv.types.results import CaseTexts, RunReport
@@ -38,6 +39,11 @@ def read_details(stored: StoredRun, rows: Sequence[CaseResult]) -> list[RowDetai
         )
         for row in rows
     ]
+
+
+def labels_of(stored: StoredRun, row: CaseResult) -> list[Label]:
+    """Return the labels of the answer of a result."""
+    return [each for each in stored.labels() if (each.slot, each.answer_seq) == (row.slot, row.answer_seq)]
 
 
 def report_tools(*, include_trace: bool, cases: Iterable[CaseRecord] = ()) -> ReportTools:
@@ -109,8 +115,13 @@ class SavedReports:
         cases: Iterable[CaseRecord] = self._cases
         if report.folder is not None and Path(report.folder).is_dir():
             cases = open_run(Path(report.folder)).cases_named({(row.suite, row.eval_id) for row in rows})
-        known = {case_key_of(case): CaseTexts(case.question, expected_of(case)) for case in cases}
+        known = {case_key_of(case): texts_of(case) for case in cases}
         return [known.get(case_key_of(row), CaseTexts()) for row in rows]
+
+
+def texts_of(case: CaseRecord) -> CaseTexts:
+    """Return the texts of a case that lists and data frames show: the user's last message, and what is expected."""
+    return CaseTexts(case.last_question, expected_of(case))
 
 
 def expected_of(case: CaseRecord) -> str:

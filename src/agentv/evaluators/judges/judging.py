@@ -180,7 +180,7 @@ async def call_judge(
 def _why_own(provider: Provider, context: EvaluationContext) -> str:
     """Return why the target itself judges, in parentheses; "" if a judge is set."""
     is_own = provider is context.judge_provider and provider is context.provider
-    is_set = context.target.judge_target is not None
+    is_set = context.target.judge is not None
     return " (no judge is set; this is the target itself)" if is_own and not is_set else ""
 
 

@@ -17,7 +17,7 @@ _SHARED_SUITE_KEYS = frozenset({"$schema", "description", "dataset", "tags", "ta
 _OUR_CASE_KEYS = ("expected", "add_evaluators", "turns", "skip", "incomplete")
 _WORDS = ("input", "expected_output")
 _WISHES = ("expected_outcome", "outcome")
-_SHARED_TYPES = frozenset({"code_judge", "code", "llm_judge", "composite", "tool_trajectory", "rubric", "rubrics"})
+_SHARED_TYPES = ("code_judge", "code", "llm_judge", "composite", "tool_trajectory", "rubric", "rubrics")
 _SHARE_MODES = ("in_order", "exact", "superset", "subset")
 _ADVICE = "write `dialect: agentv-2` at the top if this is a file of AgentV 2, else `dialect: agentv`"
 

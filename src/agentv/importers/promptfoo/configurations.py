@@ -27,6 +27,7 @@ from agentv.importers.promptfoo.tests import (
     with_defaults,
 )
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import short_messages
 
 _PROMPTFOO_KEYS = frozenset({"prompts", "providers", "defaultTest", "scenarios", "evaluateOptions", "redteam"})
 _TOP_LEVEL_KEYS = {
@@ -129,7 +130,7 @@ def convert_promptfoo(path: Path, output: Path) -> Converted:
     prompts = read_prompts(source.get("prompts"))
     suite = _Suite(source, default, code, targets=Targets(folder, code), prompts=prompts)
     if not prompts:
-        source.get("prompts").lose("there is no prompt", "write `input_messages` of the cases")
+        source.get("prompts").lose("there is no prompt", "write `input` of the cases")
         suite.prompts = (Prompt(None, lost=("there is no prompt",)),)
     providers = source.get("providers") if source.get("providers").value is not None else source.get("targets")
     suite.answering = tuple(
@@ -262,7 +263,7 @@ def _case(
     if values:
         case["vars"] = values
     if messages:
-        case["input_messages"] = messages
+        case["input"] = short_messages(messages, "user")
     metadata = _metadata(parts)
     if metadata:
         case["metadata"] = metadata
@@ -393,7 +394,7 @@ def _filled(value: JsonValue, test: Test) -> JsonValue:
     return value
 
 
-def _messages(suite: _Suite, test: Test) -> list[JsonValue]:
+def _messages(suite: _Suite, test: Test) -> list[JsonObject]:
     """Return the messages of the only prompt, with the test's prefix and suffix; none if there are several prompts."""
     messages = [dict(message) for message in suite.prompts[0].messages] if len(suite.prompts) == 1 else []
     for key in ("prefix", "suffix"):
@@ -556,7 +557,7 @@ def _set_judge(suite: _Suite) -> None:
     )
     for target in suite.targets.by_name:
         if target not in suite.targets.judges:
-            suite.targets.by_name[target]["judge_target"] = name
+            suite.targets.by_name[target]["judge"] = name
 
 
 def _top_level(

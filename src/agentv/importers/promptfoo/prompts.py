@@ -138,7 +138,7 @@ def make_prompt(text: str, id_: str, place: Located) -> Prompt:
     messages = _chat(text)
     if messages is None and re.match(r"\s*\[\s*\{.*\"role\"", text, re.DOTALL):
         place.lose("this chat is not valid JSON, so its whole text becomes one message", "write its messages under "
-                   "`input_messages`")  # fmt: skip
+                   "`input`")  # fmt: skip
     chat = ({"role": "user", "content": text},) if messages is None else messages
     converted = tuple(_message(message, place) for message in chat)
     return Prompt(id_ or None, converted, variables_of(text), place.losses.reasons_since(before))

@@ -5,13 +5,12 @@ No part of a suite is executed or imported.
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from agentv.loading.check.equal_prompts import EqualPrompts
-from agentv.loading.check.own_judge import own_judge_text, own_judges
+from agentv.loading.check.own_judge import own_judges
 from agentv.loading.check.slow_judges import slow_judge_note
 from agentv.loading.criteria.run_configs import read_run_config
 from agentv.loading.files.documents import JsonPath, Key
@@ -28,9 +27,10 @@ from agentv.loading.files.places import (
     relative_to_cwd,
 )
 from agentv.loading.files.text import shown
+from agentv.loading.models.judges import judge_targets, own_judge_text, settings_with_members
 from agentv.loading.models.reader import Reader, in_order
 from agentv.loading.models.references import fill, redact_problems
-from agentv.loading.models.settings import missing_files, read_settings
+from agentv.loading.models.settings import missing_files
 from agentv.loading.project import paths_to_read, read_project
 from agentv.loading.suites.evaluators import EvaluatorScope, place_naming_file
 from agentv.loading.suites.named_definitions import find_criteria_file, read_named_definitions
@@ -47,7 +47,7 @@ from agentv.scoring.results.applicable import applicable_evaluators
 from agentv.scoring.results.turns import turn_names
 from agentv.templating.variables import variable_names
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike, Location, targets_of
-from agentv.types.errors import AgentvError, ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
+from agentv.types.errors import ConfigError, EvalFileError, TargetError, UnknownNameError, nearest
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import message_to_json
@@ -438,22 +438,11 @@ _JUDGE_KEYS = frozenset({"judge", "judges", "judge_target", "llm", "llm_config",
 
 def _check_judges(reader: Reader, evaluators: Sequence[EvaluatorLike], known: KnownNames) -> Iterator[Problem]:
     """Yield the problems of a reader, and one for each unknown target that an evaluator names as its judge."""
-    named = (name for each in evaluators for name in _judges_of(each, known.specs))
+    settings = (found for each in evaluators for found in settings_with_members(each, known.specs))
+    named = (name for each in settings for name in judge_targets(each))
     for name in dict.fromkeys(name for name in named if not name.startswith("{")):
         known.check(reader, name, _place_of_judge(reader.document.value, name) or ())
     yield from reader.problems
-
-
-def _judges_of(evaluator: object, specs: Specs) -> Iterator[str]:
-    """Yield the targets that an evaluator and its members name as judges, from `judge_targets` of their settings."""
-    if not isinstance(evaluator, EvaluatorConfig):
-        return
-    with suppress(AgentvError):  # an unknown type and wrong settings are reported elsewhere
-        settings = read_settings(specs.evaluators.get(evaluator.type), evaluator.settings, where=evaluator.name)
-        yield from getattr(settings, "judge_targets", ())
-    for value in evaluator.settings.values():
-        for member in value if isinstance(value, tuple) else ():
-            yield from _judges_of(member, specs)
 
 
 def _place_of_judge(value: JsonValue, name: str) -> JsonPath | None:

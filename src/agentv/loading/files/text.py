@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
@@ -72,19 +71,6 @@ def read_lines(path: Path) -> Iterator[bytes]:
             yield line
             if len(line) > MAX_BYTES:
                 return
-
-
-_CHANGES_NO_SCORE = re.compile(
-    rb"^(?:gates|confirm_reruns|workers|budget_usd)[ \t]*:.*(?:\n[ \t\]-].*)*\n?", re.MULTILINE
-)
-
-
-def scored_sha256(data: bytes) -> str:
-    """Return the SHA-256 of an eval file in YAML without its settings at the top that change no score.
-
-    It is that of the file if there are none; a file with another layout, such as JSON, counts as it is.
-    """
-    return hashlib.sha256(_CHANGES_NO_SCORE.sub(b"", data)).hexdigest()
 
 
 def sha256_of(path: Path) -> str:

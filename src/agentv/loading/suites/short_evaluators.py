@@ -13,12 +13,19 @@ from agentv.loading.datasets.rows import open_rows
 from agentv.loading.files.composer import compose, resolve_plain
 from agentv.loading.files.kinds import LINE_SUFFIXES, ROW_SUFFIXES, start_of
 from agentv.loading.files.places import side_file
+from agentv.loading.files.text import read_lines
 from agentv.loading.models.core_schema import reader_of
-from agentv.loading.models.eval_files import ROLES
+from agentv.loading.models.eval_files import ROLES, CaseModel
 from agentv.loading.models.file_model import SpellingNotes
+from agentv.loading.suites.cases import is_case
 from agentv.registry import Specs
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
+
+_JUDGED_BY = frozenset(
+    "expected_outcome criteria rubrics evaluators evaluator grader add_evaluators execution assertions assert".split()  # noqa: SIM905 - a list of words
+)
+"""Keys of cases, also of AgentV 4, that say what an answer is judged by."""
 
 
 def settings_of(type_: str, value: JsonValue, specs: Specs) -> Mapping[str, JsonValue]:
@@ -110,6 +117,31 @@ def is_rows_file(path: Path) -> bool:
     return suffix in ROW_SUFFIXES or (suffix == ".json" and start_of(path).lstrip().startswith("["))
 
 
+def lacks_evaluators(path: Path) -> bool:
+    """Return True for a file of rows that names nothing to judge answers by: a table, a list, or lines without cases.
+
+    Of lines, the first one decides: one with an evaluator, or with an outcome that a judge checks, is a case.
+    """
+    is_rows = is_rows_file(path)
+    if not is_rows or path.suffix.lower() not in LINE_SUFFIXES:
+        return is_rows
+    first = _first_object(path)
+    if first is None or is_case(first):
+        return False
+    keys = {CaseModel.names().of(key) or key for key in first}
+    return any(ROLES.get(key) == "input" for key in first) and keys.isdisjoint(_JUDGED_BY)
+
+
+def _first_object(path: Path) -> JsonObject | None:
+    """Return the object on the first line that is not blank; None for another value."""
+    line = next((line for line in read_lines(path) if line.strip()), b"")
+    try:
+        value: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def content_of_rows(path: Path, evaluators: Sequence[str], specs: Specs) -> bytes:
     """Return the content of the eval file that consists of a file of rows and evaluators in their short form."""
     listed = short_evaluators(evaluators, specs)
@@ -133,6 +165,6 @@ def _answer_column(path: Path) -> str:
     """Return the column that most likely has the expected answers: by its name, else the last one."""
     rows = open_rows(path)
     first = next(iter(islice(rows, 1)), None) if rows is not None else None
-    columns = [] if first is None else list(first.values)
+    columns = list(_first_object(path) or () if rows is None else () if first is None else first.values)
     named = (name for name in ("answer", *(name for name, role in ROLES.items() if role == "expected")))
     return next((name for name in named if name in columns), columns[-1] if columns else "expected")

@@ -23,7 +23,7 @@ from agentv.loading.files.kinds import (
 )
 from agentv.loading.files.path_guard import FileProblemError, case_files, find_matching, is_pattern
 from agentv.loading.files.places import is_folder_path, side_file
-from agentv.loading.files.text import read_bytes, scored_sha256, sha256_of, shown
+from agentv.loading.files.text import read_bytes, sha256_of, shown
 from agentv.loading.models.eval_files import (
     SINGLE_FORM_KEYS,
     DatasetModel,
@@ -54,6 +54,7 @@ from agentv.loading.suites.evaluators import EvaluatorScope, check_single_form, 
 from agentv.loading.suites.folders import SuiteFolders
 from agentv.loading.suites.named_definitions import read_named_definitions
 from agentv.loading.suites.prompts import read_prompts
+from agentv.loading.suites.scored_digest import scored_sha256
 from agentv.loading.suites.settings import check_places, setting_path, suite_settings
 from agentv.loading.suites.variables import (
     SuiteVariables,
@@ -525,7 +526,7 @@ def read_suite(
     if suite is not None:
         sha256 = sha256_of(path) if are_lines and not has_errors else hashlib.sha256(data).hexdigest()
         suite = replace(suite, inline_targets=inline_targets, files=_files_beside(path, cases, case_scope, importer))
-        suite = replace(suite, scored_sha256=sha256 if are_lines else scored_sha256(data))
+        suite = replace(suite, scored_sha256=sha256 if are_lines else scored_sha256(reader.document.value))
         suite = _with_project(_with_origin(suite, case_scope, importer, variable_names), sha256, finder, project)
     return ParsedSuite(
         suite,

@@ -508,7 +508,7 @@ def _with_common(target: ResolvedTarget, model: TargetModel) -> ResolvedTarget:
         batch_size=model.batch_size,
         retry=model.to_retry_policy(),
         timeout_s=model.timeout_seconds,
-        judge_target=model.judge,
+        judge=model.judge,
         fallback_targets=tuple(model.fallback_targets),
         unsigned=model.unsigned,
         system_prompt=model.system_prompt,

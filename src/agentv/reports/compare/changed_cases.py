@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Literal, TypeAlias
 
-from agentv.reports.compare.compared import ExplainedComparison, Explanation, SideAnswer
+from agentv.reports.compare.compared import ExplainedComparison
 from agentv.reports.compare.words import case_label, has_pairs, pair_members, reason_line
 from agentv.reports.document.blocks import Excerpt, Item, Items, Phrase, Quote, Section
 from agentv.reports.text.amounts import difference_text, score_text
 from agentv.scoring.comparison.case_differences import CaseDifference, CaseDifferences, Change
 from agentv.scoring.comparison.compare import Comparison
+from agentv.scoring.comparison.explanations import Explanation, SideAnswer
 from agentv.scoring.comparison.sides import PASSED
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RowState

@@ -1,36 +1,13 @@
 """What `agentv compare` found: one or several comparisons, or one for each group."""
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from agentv.scoring.comparison.case_differences import CaseDifference
 from agentv.scoring.comparison.compare import Comparison
+from agentv.scoring.comparison.explanations import Explain
 from agentv.scoring.comparison.grouping import GroupKey
 from agentv.types.results import RunVerdict
-
-
-class SideAnswer(NamedTuple):
-    """One side's answer to a case, and the reason for its score; None where only scores are stored."""
-
-    answer: str | None = None
-    """Empty if the target gave no answer."""
-    reason: str | None = None
-    has_full_score: bool = False
-    """True if the score is 1, which needs no reason."""
-
-
-class Explanation(NamedTuple):
-    """What is behind the scores of a case: its question, and what each side answered to it."""
-
-    question: str = ""
-    before: SideAnswer = SideAnswer()
-    after: SideAnswer = SideAnswer()
-
-
-Explain: TypeAlias = Callable[[Sequence[CaseDifference]], Sequence[Explanation]]
-"""Reads the explanations of cases from the stored runs, in the given order."""
 
 
 class ExplainedComparison(NamedTuple):

@@ -47,6 +47,12 @@ _RUN_ID = re.compile(r"\d{8}T\d{6}\.\d{3}-(\w+)")
 _MATRIX_HEADS = ("run", "mean", "difference", "95 % CI", "p", "wins", "losses", "regressed", "cases")
 
 
+def comparison_summary(comparison: Comparison) -> Document:
+    """Return the document of two runs without the cases whose score changed."""
+    verdict = _findings_verdict((ExplainedComparison(comparison, lambda _cases: ()),), [""])
+    return Document("compare", (_sides(comparison), *_numbers(comparison), verdict))
+
+
 def comparison_document(compared: Compared, max_listed: int = MAX_LISTED) -> Document:
     """Return the document, with at most `max_listed` cases of a comparison that fell, and as many that rose."""
     if isinstance(compared, GroupedComparison):
@@ -75,8 +81,12 @@ def _sides(comparison: Comparison) -> Facts:
 
 
 def _comparison_blocks(explained: ExplainedComparison, max_listed: int) -> Iterator[Block]:
-    comparison = explained.comparison
     yield from changed_sections(explained, max_listed)
+    yield from _numbers(explained.comparison)
+
+
+def _numbers(comparison: Comparison) -> Iterator[Block]:
+    """Yield the measures, and what differs between the runs or could not be compared."""
     yield Table(MEASURE_HEADS, measure_cells(comparison))
     yield Lines(summary_sentences(comparison))
     yield from circumstances(comparison.before, comparison.after)

@@ -22,12 +22,15 @@ from agentv.reports.document.blocks import (
 from agentv.reports.run.row_text import cell_text
 from agentv.reports.text.amounts import count_text, difference_text, level_text, p_value_text, score_text
 from agentv.scoring.comparison.case_differences import CaseDifference
-from agentv.scoring.comparison.compare import Finding, changes_text
+from agentv.scoring.comparison.compare import Finding, changes_text, needed_text
 from agentv.scoring.comparison.grouping import GroupKey
 from agentv.types.summaries import LEVEL
 
 _HEADS = ("cases", "before", "after", "difference", "CI", "p", "fell", "rose")
 _MAX_NAMES = 20
+_MAX_NEEDED = 5
+_IN_LABELS = ("prompt", "suite", "target")
+"""The kinds of groups that the label of a case names if there are several."""
 _FINDINGS: tuple[Finding, ...] = ("worse", "better")
 
 
@@ -42,6 +45,8 @@ def groups_document(grouped: GroupedComparison, max_listed: int) -> Document:
     )
 
     def groups_of(case: CaseDifference) -> tuple[Phrase, ...]:
+        if grouped.by in _IN_LABELS:
+            return ()
         found = dict.fromkeys(each.key.name for each in grouped.groups if _has_case(each, case))
         return tuple(map(Quote, found))
 
@@ -99,14 +104,31 @@ def _finding(grouped: GroupedComparison) -> Sentence:
     texts: list[Phrase] = [changes_text(len(whole.fell()), len(whole.rose()), noun)] if whole.is_paired else []
     found = {each: _names_of(grouped, each) for each in _FINDINGS}
     texts += [(f"{finding}: ", *_first(names)) for finding, names in found.items() if names]
-    others = len(grouped.groups) - sum(map(len, found.values()))
-    if others:
-        which = "any group" if others == len(grouped.groups) else count_text(others, "other group")
-        texts.append(f"no significant difference in {which}")
+    texts += _undecided(grouped)
     if not whole.is_paired:
         texts.append("unpaired")
     tone = next((TONES[finding] for finding, names in found.items() if names), TONES["no significant difference"])
     return Sentence(joined(tuple(texts), "; "), tone)
+
+
+def _undecided(grouped: GroupedComparison) -> Iterator[Phrase]:
+    """Yield the groups without a significant difference, each with the number of cases that it would need.
+
+    They are counted if all need the same number, or none was compared.
+    """
+    undecided = [each for each in grouped.groups if each.explained.comparison.finding not in _FINDINGS]
+    scores = ((each.key, each.explained.comparison.score) for each in undecided)
+    needed = {_group_name(grouped.by, key): needed_text(score) for key, score in scores if score is not None}
+    if len(set(needed.values())) > 1:
+        texts = [(Quote(name), f" (n needed: {text})") for name, text in needed.items()]
+        rest = len(undecided) - len(texts[:_MAX_NEEDED])
+        more = f" and {rest:,} more" if rest else ""
+        yield ("no significant difference: ", *joined(tuple(texts[:_MAX_NEEDED]), ", "), more)
+    elif undecided:
+        is_all = len(undecided) == len(grouped.groups)
+        which = "any group" if is_all else count_text(len(undecided), "other group")
+        needs = "".join(f" (n needed: {text})" for text in set(needed.values()))
+        yield f"no significant difference in {which}{needs}"
 
 
 def _first(names: Sequence[str]) -> tuple[str | Quote, ...]:

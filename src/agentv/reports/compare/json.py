@@ -1,18 +1,20 @@
 """A comparison as JSON: agentv's versioned schema, and the schema of AgentV for TypeScript."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
 
-from agentv.reports.compare.compared import Compared, Explain, ExplainedComparison, GroupedComparison
+from agentv.reports.compare.compared import Compared, ExplainedComparison, GroupedComparison
 from agentv.reports.text.printable import printable_json
 from agentv.scoring.comparison.case_differences import CaseDifference, Change
 from agentv.scoring.comparison.circumstances import find_circumstances
 from agentv.scoring.comparison.compare import Comparison, finding_text
+from agentv.scoring.comparison.explanations import Explain
 from agentv.scoring.comparison.grouping import GroupKey
 from agentv.scoring.comparison.measured import MeasureDifference
 from agentv.scoring.comparison.sides import Side
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages_json import pretty_json
+from agentv.types.messages_json import pretty_pieces
 from agentv.types.results import CaseName, RunVerdict, gate_to_json
 
 COMPARE_SCHEMA = "agentv-compare-1"
@@ -21,32 +23,38 @@ _EXPLAINED_AT_ONCE = 5_000
 """The number of cases whose texts are read together, which reads the planned cases once."""
 
 
-def comparison_json(compared: Compared) -> str:
-    """Return comparisons or groups as indented JSON that is safe to print."""
+Streamed: TypeAlias = Mapping[str, object]
+"""A JSON object with iterators in place of its long lists."""
+
+
+def comparison_json(compared: Compared) -> Iterator[str]:
+    """Yield comparisons or groups as indented JSON that is safe to print, case by case."""
     if isinstance(compared, GroupedComparison):
         return _text(_groups(compared))
-    shown = [_comparison(each) for each in compared]
-    return _text(shown[0] if len(shown) == 1 else {"schema": COMPARE_SCHEMA, "comparisons": shown})
+    if len(compared) == 1:
+        return _text(_comparison(compared[0]))
+    return _text({"schema": COMPARE_SCHEMA, "comparisons": map(_comparison, compared)})
 
 
-def agentv_ts_json(compared: Compared) -> str:
-    """Return one comparison in the schema of AgentV for TypeScript, as indented JSON that is safe to print."""
+def agentv_ts_json(compared: Compared) -> Iterator[str]:
+    """Yield one comparison in the schema of AgentV for TypeScript, as indented JSON that is safe to print."""
     if isinstance(compared, GroupedComparison) or len(compared) > 1:
         raise ConfigError("the format agentv-ts has pairs of two whole runs only")
     return _text(_agentv_ts(compared[0].comparison))
 
 
-def _text(output: JsonObject) -> str:
-    return f"{printable_json(pretty_json(output))}\n"
+def _text(output: Streamed) -> Iterator[str]:
+    yield from map(printable_json, pretty_pieces(output))
+    yield "\n"
 
 
-def _groups(grouped: GroupedComparison) -> JsonObject:
+def _groups(grouped: GroupedComparison) -> Streamed:
     return {
         "schema": COMPARE_SCHEMA,
         "by": grouped.by,
         "before": _side(grouped.whole.comparison.before),
         "after": _side(grouped.whole.comparison.after),
-        "groups": [{**_key(each.key), **_comparison(each.explained)} for each in grouped.groups],
+        "groups": ({**_key(each.key), **_comparison(each.explained)} for each in grouped.groups),
         "groups_only_before": [_key(key) for key in grouped.only_before],
         "groups_only_after": [_key(key) for key in grouped.only_after],
     }
@@ -58,7 +66,7 @@ def _key(key: GroupKey) -> JsonObject:
     return {"group": key.name, **prompt, **target}
 
 
-def _comparison(explained: ExplainedComparison) -> dict[str, JsonValue]:
+def _comparison(explained: ExplainedComparison) -> Streamed:
     """Return a comparison as JSON; changed cases have the answers and reasons of both runs."""
     comparison, explain, verdict = explained
     alignment = comparison.alignment
@@ -83,17 +91,17 @@ def _comparison(explained: ExplainedComparison) -> dict[str, JsonValue]:
         ],
         "regressed": _changed(comparison, "regressed", explain),
         "improved": _changed(comparison, "improved", explain),
-        "cases": [_case(each) for each in comparison.cases],
+        "cases": map(_case, comparison.cases),
         "only_before": _names(alignment.only_before),
         "only_after": _names(alignment.only_after),
-        "without_result": [
+        "without_result": (
             {
                 **_name(pair.after),
                 "before": comparison.before.error_count(pair.before),
                 "after": comparison.after.error_count(pair.after),
             }
             for pair in comparison.pairs_with_errors
-        ],
+        ),
         **({} if verdict is None else {"verdict": _verdict(verdict)}),
     }
 
@@ -153,16 +161,14 @@ def _samples(measured: MeasureDifference) -> JsonObject:
     }
 
 
-def _changed(comparison: Comparison, change: Change, explain: Explain) -> list[JsonValue]:
-    changed: list[JsonValue] = []
+def _changed(comparison: Comparison, change: Change, explain: Explain) -> Iterator[JsonObject]:
     cases = comparison.changed(change)
     for start in range(0, len(cases), _EXPLAINED_AT_ONCE):
         some = cases[start : start + _EXPLAINED_AT_ONCE]
-        for case, (question, before, after) in zip(some, explain(some), strict=True):
+        for case, (question, before, after, _) in zip(some, explain(some), strict=True):
             texts: JsonObject = {"answer_before": before.answer, "answer_after": after.answer}
             reasons: JsonObject = {"reason_before": before.reason, "reason_after": after.reason}
-            changed.append({**_case(case), **({"question": question} if question else {}), **texts, **reasons})
-    return changed
+            yield {**_case(case), **({"question": question} if question else {}), **texts, **reasons}
 
 
 def _case(case: CaseDifference) -> JsonObject:
@@ -179,8 +185,8 @@ def _case(case: CaseDifference) -> JsonObject:
     }
 
 
-def _names(names: Iterable[CaseName]) -> list[JsonValue]:
-    return [_name(name) for name in names]
+def _names(names: Iterable[CaseName]) -> Iterator[JsonObject]:
+    return map(_name, names)
 
 
 def _name(name: CaseName) -> dict[str, JsonValue]:
@@ -196,9 +202,9 @@ def _verdict(verdict: RunVerdict) -> JsonObject:
     }
 
 
-def _agentv_ts(comparison: Comparison) -> JsonObject:
+def _agentv_ts(comparison: Comparison) -> Streamed:
     """Return pairs, numbers of unpaired cases, and a summary."""
-    matched: list[JsonValue] = [
+    matched: Iterator[JsonObject] = (
         {
             "evalId": case.pair.after.eval_id,
             "score1": case.before,
@@ -207,17 +213,18 @@ def _agentv_ts(comparison: Comparison) -> JsonObject:
             "outcome": case.outcome,
         }
         for case in comparison.cases
-    ]
+    )
+    paired = len(comparison.cases)
     alone_before, alone_after = (
-        sum(side.measured_count("score", name) > 0 for name in side.cases) - len(matched)
+        sum(side.measured_count("score", name) > 0 for name in side.names()) - paired
         for side in (comparison.before, comparison.after)
     )
     return {
         "matched": matched,
         "unmatched": {"file1": alone_before, "file2": alone_after},
         "summary": {
-            "total": 2 * len(matched) + alone_before + alone_after,
-            "matched": len(matched),
+            "total": 2 * paired + alone_before + alone_after,
+            "matched": paired,
             "wins": comparison.outcomes("win"),
             "losses": comparison.outcomes("loss"),
             "ties": comparison.outcomes("tie"),

@@ -5,10 +5,12 @@ Markdown puts into code. Each renderer escapes both, so a wrong choice changes t
 """
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from agentv.reports.text.amounts import Unit, amount_text, bounds_text
 from agentv.reports.text.printable import one_line
 from agentv.types.results import RowState
 
@@ -129,6 +131,10 @@ class Item(Struct, frozen=True):
     excerpts: tuple[Excerpt, ...] = ()
     parts: "tuple[Item, ...]" = ()
     brief: str = ""
+    key: str = ""
+    """What the item is about; a page shows and hides it together with other elements of the same key."""
+    seq: int | None = None
+    """The number of the result that the item shows, if it is stored."""
 
 
 class Items(Struct, frozen=True):
@@ -167,13 +173,6 @@ class Changes(Struct, frozen=True):
     changes: tuple[Change, ...]
 
 
-class Bars(Struct, frozen=True):
-    """A bar for each value, and below it a mark, which may be a blank. None is a gap."""
-
-    values: tuple[float | None, ...]
-    marks: str = ""
-
-
 class Histogram(Struct, frozen=True):
     """The numbers of scores in bins of equal width, from 0 to 1."""
 
@@ -183,6 +182,134 @@ class Histogram(Struct, frozen=True):
     def scale(self) -> str:
         """The number of scores in the largest bin."""
         return f"largest bin: {max(self.bins):,} of {sum(self.bins):,}"
+
+    @property
+    def table(self) -> Table:
+        """The numbers of the bins."""
+        edges = [f"{number / len(self.bins):g}" for number in range(len(self.bins) + 1)]
+        rows = zip(pairwise(edges), self.bins, strict=True)
+        return Table(("score", "results"), tuple((f"{low} to {high}", f"{count:,}") for (low, high), count in rows))
+
+
+class Axis(Struct, frozen=True):
+    """What an axis of a chart shows, and its unit."""
+
+    name: str
+    unit: Unit
+
+    def text(self, value: float | None) -> str:
+        """Return a number on this axis."""
+        return amount_text(value, self.unit)
+
+
+class RunPoint(Struct, frozen=True):
+    """A value of a line chart with its 95 % interval; None is a gap."""
+
+    name: str
+    value: float | None
+    bounds: tuple[float, float] | None = None
+    date: str = ""
+    text: str = ""
+    """What a page shows when the pointer is on it."""
+    is_changed: bool = False
+    """True if a new level begins here."""
+    is_edited: bool = False
+    """True if it cannot be compared with the points before."""
+
+
+class RunLine(Struct, frozen=True):
+    """Values in their order, from run to run. Text formats show a bar for each."""
+
+    axis: Axis
+    points: tuple[RunPoint, ...]
+
+    @property
+    def values(self) -> tuple[float | None, ...]:
+        """The values without their intervals."""
+        return tuple(each.value for each in self.points)
+
+    @property
+    def marks(self) -> str:
+        """A mark for each value: `^` for a new level, `|` for an edit, else a blank."""
+        return "".join("^" if each.is_changed else "|" if each.is_edited else " " for each in self.points)
+
+
+class ScatterPoint(Struct, frozen=True):
+    """A named pair of numbers, with the 95 % interval of `y`."""
+
+    name: str
+    x: float
+    y: float
+    y_bounds: tuple[float, float] | None = None
+
+
+class Scatter(Struct, frozen=True):
+    """Named points with two numbers each."""
+
+    title: str
+    corner: str
+    """What a point is."""
+    x: Axis
+    y: Axis
+    points: tuple[ScatterPoint, ...]
+
+    @property
+    def table(self) -> Table:
+        """The numbers of the points, in their order."""
+        rows = tuple(
+            (Quote(each.name), self.x.text(each.x), Value(self.y.text(each.y), _bounds(each.y_bounds, self.y)))
+            for each in self.points
+        )
+        return Table((self.corner, self.x.name, self.y.name), rows)
+
+
+QUANTILES = ("5 %", "25 %", "median", "75 %", "95 %")
+
+
+class Box(Struct, frozen=True):
+    """A distribution by its quantiles, in the order of `QUANTILES`."""
+
+    name: str
+    quantiles: tuple[float, float, float, float, float]
+    median_bounds: tuple[float, float] | None = None
+
+
+class Boxes(Struct, frozen=True):
+    """Distributions of the same amount."""
+
+    title: str
+    corner: str
+    """What has a distribution."""
+    axis: Axis
+    boxes: tuple[Box, ...]
+
+    @property
+    def table(self) -> Table:
+        """The quantiles, a row for each distribution."""
+        return Table((self.corner, *QUANTILES), tuple(map(self._row, self.boxes)))
+
+    def _row(self, box: Box) -> tuple[Cell, ...]:
+        p5, p25, median, p75, p95 = map(self.axis.text, box.quantiles)
+        return Quote(box.name), p5, p25, Value(median, _bounds(box.median_bounds, self.axis)), p75, p95
+
+
+class CountGrid(Struct, frozen=True):
+    """Counts by two verdicts; the counts on the diagonal are those that agree."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+    @property
+    def table(self) -> Table:
+        """The counts."""
+        rows = zip(self.rows, self.counts, strict=True)
+        return Table(("", *self.columns), tuple((name, *(f"{each:,}" for each in counts)) for name, counts in rows))
+
+
+def _bounds(bounds: tuple[float, float] | None, axis: Axis) -> str:
+    return "" if bounds is None else bounds_text(*bounds, axis.unit)
 
 
 class Section(Struct, frozen=True):
@@ -197,11 +324,12 @@ class Details(Struct, frozen=True):
 
     summary: Phrase
     blocks: "tuple[Block, ...]"
-    command: str
-    """A terminal shows this command instead, which prints the blocks."""
+    command: str = ""
+    """A terminal shows this command instead, which prints the blocks; without one, text formats show the blocks."""
 
 
-Block: TypeAlias = Verdict | Facts | Lines | Table | Items | Names | Changes | Bars | Histogram | Section | Details
+Plot: TypeAlias = Histogram | RunLine | Scatter | Boxes | CountGrid
+Block: TypeAlias = Verdict | Facts | Lines | Table | Items | Names | Changes | Plot | Section | Details
 
 
 class Document(Struct, frozen=True):

@@ -2,16 +2,17 @@
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import resources
 
 from agentv.reports.document.blocks import (
     BEST_MARK,
-    Bars,
     Block,
+    Boxes,
     Cell,
     Changes,
+    CountGrid,
     Details,
     Document,
     Excerpt,
@@ -21,6 +22,8 @@ from agentv.reports.document.blocks import (
     Items,
     Lines,
     Names,
+    RunLine,
+    Scatter,
     Section,
     Sentence,
     Table,
@@ -30,17 +33,26 @@ from agentv.reports.document.blocks import (
     joined,
     plain,
 )
+from agentv.reports.document.plots import (
+    boxes_svg,
+    count_grid_svg,
+    histogram_svg,
+    run_line_legend,
+    run_line_svg,
+    scatter_legend,
+    scatter_svg,
+)
 from agentv.reports.document.renderer import Renderer
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.long_texts import shortened
-from agentv.reports.text.markup import Html, element, join, verbatim
+from agentv.reports.text.markup import Child, Html, element, join, verbatim
 from agentv.reports.text.printable import one_line, printable
-from agentv.reports.text.signs import UNICODE, sparkline
+from agentv.reports.text.signs import UNICODE
 
-_BAR_WIDTH = 36
-_BAR_GAP = 4
-_CHART_HEIGHT = 96
 _MAX_COMMENT_CHARS = 4_000
+_MAX_NARROW_COLUMNS = 3
+CHARTS = (Histogram, Scatter, Boxes, CountGrid)
+"""The blocks of which several stand next to each other."""
 _TONES_BY_WEIGHT: tuple[Tone, ...] = ("bad", "unsure", "good", "neutral")
 
 
@@ -95,10 +107,15 @@ def _sentence(sentence: Sentence, tag: str) -> Html:
 
 
 class HtmlRenderer(Renderer[Html]):
-    """Makes elements of a document. `level` is that of the headings of sections."""
+    """Makes elements of a document.
 
-    def __init__(self, level: int = 2) -> None:
+    `level` is that of the headings of sections; that of the headline is above it. `row_address` returns the address of
+    the result with a number, to which items that show a stored result then lead.
+    """
+
+    def __init__(self, level: int = 2, *, row_address: Callable[[int], str] | None = None) -> None:
         self._level = level
+        self._row_address = row_address
 
     def document(self, document: Document) -> Iterator[Html]:
         """Yield the band with the verdicts and the first facts, then the other blocks."""
@@ -117,7 +134,7 @@ class HtmlRenderer(Renderer[Html]):
         return element(
             "header",
             element("p", "agentv" if title in ("", headline) else f"agentv · {title}", class_="eyebrow"),
-            element("h1", headline, dir="auto"),
+            element(f"h{self._level - 1}", headline, dir="auto"),
             element("ul", *(_sentence(each, "li") for each in others), class_="gates") if others else None,
             *(self.facts(facts) if facts else ()),
             class_=f"verdict {tone}",
@@ -139,19 +156,18 @@ class HtmlRenderer(Renderer[Html]):
             yield element("div", *shown, class_="lines")
 
     def table(self, table: Table) -> Iterator[Html]:
-        """Yield the table in a box that scrolls horizontally, with row headers."""
-        head = element("tr", *(element("th", _cell(text), scope="col") for text in table.heads))
-        body = [
-            element("tr", element("th", _cell(first), scope="row"), *(element("td", _cell(cell)) for cell in cells))
-            for first, *cells in table.rows
-        ]
-        shown = element("table", element("thead", head), element("tbody", *body))
-        if body:
-            yield element("div", shown, class_="scroll", tabindex="0")
+        """Yield the table with row headers; on a narrow page, the cells of a wide one stand below each other."""
+        if table.rows:
+            is_wide = len(table.heads) > _MAX_NARROW_COLUMNS
+            names = [_cell_name(each) if is_wide else None for each in table.heads[1:]]
+            head = element("tr", *map(_head_cell, table.heads))
+            rows = (_row(cells, names) for cells in table.rows)
+            shown = element("table", element("thead", head), element("tbody", *rows))
+            yield element("div", shown, class_="scroll stacks" if is_wide else "scroll", tabindex="0")
 
     def items(self, items: Items) -> Iterator[Html]:
         """Yield each item with its comments, then the number of those that are left out."""
-        yield from map(_item, items.items)
+        yield from (_item(each, self._row_address) for each in items.items)
         if items.more:
             yield element("p", plain(items.more))
 
@@ -164,26 +180,47 @@ class HtmlRenderer(Renderer[Html]):
         rows = tuple((each.name, _setting(each.before), _setting(each.after)) for each in changes.changes)
         yield from self.table(Table(("", "before", "after"), rows))
 
-    def bars(self, bars: Bars) -> Iterator[Html]:
-        """Yield the bars as text."""
-        yield element("p", sparkline(bars.values, UNICODE))
-
     def histogram(self, histogram: Histogram) -> Iterator[Html]:
         """Yield the histogram as a chart."""
         if any(histogram.bins):
-            yield _chart(histogram.bins)
+            title = f"scores of {count_text(sum(histogram.bins), 'result')}"
+            yield self._figure(title, histogram_svg(histogram), table=histogram.table)
+
+    def run_line(self, line: RunLine) -> Iterator[Html]:
+        """Yield the values as a line chart; nothing without a value."""
+        drawn = run_line_svg(line)
+        if drawn is not None:
+            yield self._figure("", drawn, run_line_legend(line))
+
+    def chart(self, chart: Scatter | Boxes | CountGrid) -> Iterator[Html]:
+        """Yield the chart with its numbers as a table below."""
+        match chart:
+            case Scatter():
+                yield self._figure(chart.title, scatter_svg(chart), scatter_legend(chart), table=chart.table)
+            case Boxes():
+                yield self._figure(chart.title, boxes_svg(chart), table=chart.table)
+            case CountGrid():
+                yield self._figure(chart.title, count_grid_svg(chart), table=chart.table)
+
+    def _figure(self, title: str, *parts: Html | None, table: Table | None = None) -> Html:
+        """Return a chart with its title above; its numbers are below it as a table, collapsed."""
+        caption = element("figcaption", title) if title else None
+        numbers = None if table is None else element("details", element("summary", "Numbers"), *self.table(table))
+        return element("figure", caption, *parts, numbers)
 
     def section(self, section: Section) -> Iterator[Html]:
-        """Yield a section with the title and the blocks."""
+        """Yield a section with the title and the blocks; charts stand next to each other."""
         title = element(f"h{self._level}", plain(section.title)) if section.title else None
-        yield element("section", title, *self._inside(section.blocks))
+        inside = list(self._inside(section.blocks))
+        has_charts = len(inside) > 1 and all(isinstance(each, CHARTS) for each in section.blocks)
+        yield element("section", title, *([element("div", *inside, class_="figures")] if has_charts else inside))
 
     def details(self, details: Details) -> Iterator[Html]:
         """Yield the blocks, collapsed."""
         yield element("details", element("summary", plain(details.summary)), *self._inside(details.blocks))
 
     def _inside(self, blocks: Sequence[Block]) -> Iterator[Html]:
-        inner = HtmlRenderer(self._level + 1)
+        inner = HtmlRenderer(self._level + 1, row_address=self._row_address)
         return (part for each in blocks for part in inner.block(each))
 
 
@@ -191,7 +228,7 @@ def _setting(value: str | None) -> str:
     return "none" if value is None else one_line(value)
 
 
-def _item(item: Item) -> Html:
+def _item(item: Item, row_address: Callable[[int], str] | None) -> Html:
     mark = element("span", UNICODE.marks[item.mark], class_=f"badge {item.mark}") if item.mark else None
     facts = element("small", f" {plain(joined(item.facts, ', '))}") if item.facts else None
     comments = [
@@ -203,15 +240,37 @@ def _item(item: Item) -> Html:
         )
         for name, text in item.comments
     ]
-    head = element("dt", mark, f" {plain(item.head)}" if mark else plain(item.head), facts, dir="auto")
+    name: Child = plain(item.head)
+    if row_address is not None and item.seq is not None:
+        name = element("a", name, href=row_address(item.seq))
+    head = (mark, " " if mark else None, name, facts)
     brief = element("dd", shortened(item.brief, max_chars=_MAX_COMMENT_CHARS), dir="auto") if item.brief else None
-    parts = (element("dd", _item(each)) for each in item.parts)
-    return element("dl", head, brief, *comments, *map(_excerpt, item.excerpts), *parts)
+    parts = (element("dd", _item(each, row_address)) for each in item.parts)
+    below = [each for each in (brief, *comments, *map(_excerpt, item.excerpts), *parts) if each is not None]
+    key = item.key or None
+    if not below:
+        return element("p", *head, class_="item", dir="auto", data_case=key)
+    return element("dl", element("dt", *head, dir="auto"), *below, class_="item", data_case=key)
 
 
 def _excerpt(excerpt: Excerpt) -> Html:
     text = shortened(printable(excerpt.text), max_chars=_MAX_COMMENT_CHARS)
     return element("dd", element("small", excerpt.name), element("div", text, dir="auto"), class_="excerpt")
+
+
+def _row(cells: Sequence[Cell], names: Sequence[str | None]) -> Html:
+    """Return a row; with names of columns, each cell has the name of its own, which a narrow page shows."""
+    first, *others = cells
+    shown = (element("td", _cell(cell), data_head=name) for cell, name in zip(others, names, strict=True))
+    return element("tr", element("th", _cell(first), scope="row"), *shown)
+
+
+def _head_cell(cell: Cell) -> Html:
+    return element("th", _cell(cell), scope="col") if cell else element("td")
+
+
+def _cell_name(cell: Cell) -> str:
+    return plain(cell.text if isinstance(cell, Value) else cell)
 
 
 def _cell(cell: Cell) -> Html | str:
@@ -234,43 +293,4 @@ def _share_bar(share: float | None) -> Html | None:
     empty = element("rect", width="100", height="4", class_="empty")
     return element(
         "svg", empty, filled, viewBox="0 0 100 4", preserveAspectRatio="none", class_="share", aria_hidden="true"
-    )
-
-
-def _chart(bins: Sequence[int]) -> Html:
-    """Return the histogram of scores as SVG."""
-    highest = max(bins)
-    step = _BAR_WIDTH + _BAR_GAP
-    bars = [_bar(index, count, len(bins), highest) for index, count in enumerate(bins)]
-    marks = [
-        element("text", f"{index / len(bins):g}", x=str(index * step), y=str(_CHART_HEIGHT + 34), class_="tick")
-        for index in range(len(bins) + 1)
-    ]
-    description = f"Scores of {count_text(sum(bins), 'scored result')} in ten bins: {', '.join(map(str, bins))}"
-    return element(
-        "svg",
-        element("title", description),
-        *bars,
-        *marks,
-        viewBox=f"-12 0 {len(bins) * step + 24} {_CHART_HEIGHT + 40}",
-        role="img",
-        class_="histogram",
-    )
-
-
-def _bar(index: int, count: int, bins: int, highest: int) -> Html:
-    """Return a bar with its count above, in the colour of the verdict for its scores."""
-    height = max(_CHART_HEIGHT * count / highest, 1.5 if count else 0)
-    left, top = index * (_BAR_WIDTH + _BAR_GAP), _CHART_HEIGHT + 18 - height
-    middle = (index + 0.5) / bins
-    band = "pass" if middle > 0.8 else "borderline" if middle > 0.6 else "fail"  # noqa: PLR2004 - the bands of verdicts
-    return join(
-        (
-            element(
-                "rect", x=str(left), y=f"{top:.1f}", width=str(_BAR_WIDTH), height=f"{height:.1f}", rx="2", class_=band
-            ),
-            element("text", f"{count:,}", x=str(left + _BAR_WIDTH / 2), y=f"{top - 5:.1f}", class_="count")
-            if count
-            else None,
-        )
     )

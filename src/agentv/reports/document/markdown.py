@@ -5,9 +5,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from msgspec.structs import replace
+
 from agentv.reports.document.blocks import (
     BEST_MARK,
-    Bars,
     Cell,
     Changes,
     Details,
@@ -21,6 +22,7 @@ from agentv.reports.document.blocks import (
     Names,
     Phrase,
     Quote,
+    RunLine,
     Section,
     Table,
     Value,
@@ -36,7 +38,7 @@ from agentv.reports.text.signs import UNICODE, sparkline
 from agentv.types.results import RowState
 
 _MAX_QUOTE_CHARS = 300
-_MAX_OPEN_ITEMS = 5
+_MAX_OPEN_ITEMS = 3
 """The number of items with excerpts that are not collapsed, so that a comment fits a screen."""
 _LINE_BREAK = "\\\n"
 _DASH = "\\-"
@@ -94,14 +96,17 @@ class MarkdownRenderer(Renderer[str]):
             yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def items(self, items: Items) -> Iterator[str]:
-        """Yield the items as a list, each with its texts below; the last of many long ones are collapsed."""
-        shown = list(map(_item, items.items))
-        if len(shown) <= _MAX_OPEN_ITEMS or not any(item.excerpts or item.parts for item in items.items):
-            yield from _list((*shown, _line(items.more)))
+        """Yield the items as a list, each with its texts below.
+
+        Of many long ones the last are collapsed, and the parts of the first ones have a line of each text.
+        """
+        first, others = items.items[:_MAX_OPEN_ITEMS], items.items[_MAX_OPEN_ITEMS:]
+        if not others or not any(item.excerpts or item.parts for item in items.items):
+            yield from _list((*map(_item, items.items), _line(items.more)))
             return
-        yield from _list(shown[:_MAX_OPEN_ITEMS])
-        yield f"<details>{_summary(f'{len(shown) - _MAX_OPEN_ITEMS:,} more')}"
-        yield from _list(shown[_MAX_OPEN_ITEMS:])
+        yield from _list(_item(replace(each, parts=tuple(map(_short_part, each.parts)))) for each in first)
+        yield f"<details>{_summary(f'{len(others):,} more')}"
+        yield from _list(map(_item, others))
         yield "</details>"
         yield from _list([_line(items.more)])
 
@@ -115,9 +120,9 @@ class MarkdownRenderer(Renderer[str]):
             f"{inline_code(each.name)}: {_setting(each.before)} -> {_setting(each.after)}" for each in changes.changes
         )
 
-    def bars(self, bars: Bars) -> Iterator[str]:
-        """Yield the bars."""
-        yield inline_code(sparkline(bars.values, UNICODE))
+    def run_line(self, line: RunLine) -> Iterator[str]:
+        """Yield a bar for each value."""
+        yield inline_code(sparkline(line.values, UNICODE))
 
     def histogram(self, histogram: Histogram) -> Iterator[str]:
         """Yield the bars as code, with their scale."""
@@ -135,11 +140,13 @@ class MarkdownRenderer(Renderer[str]):
             yield from self.block(each)
 
     def details(self, details: Details) -> Iterator[str]:
-        """Yield the blocks, collapsed."""
-        yield f"<details>{_summary(details.summary)}"
+        """Yield the blocks, collapsed if another command prints them."""
+        if details.command:
+            yield f"<details>{_summary(details.summary)}"
         for each in details.blocks:
             yield from self.block(each)
-        yield "</details>"
+        if details.command:
+            yield "</details>"
 
 
 def _paragraph(texts: Iterable[str]) -> Iterator[str]:
@@ -165,6 +172,16 @@ def _item(item: Item) -> str:
     parts = (_item(each).replace(f"{_LINE_BREAK}  ", f"{_LINE_BREAK}    ") for each in item.parts)
     lines = f"{_LINE_BREAK}  ".join((f"{_mark(item.mark)}{_line(item.head)}{facts}{brief}", *comments, *excerpts))
     return "\n  - ".join((lines, *parts))
+
+
+def _short_part(part: Item) -> Item:
+    """Return a part with the first line of each of its texts."""
+    return replace(part, excerpts=tuple(map(_first_line, part.excerpts)))
+
+
+def _first_line(excerpt: Excerpt) -> Excerpt:
+    first, *others = excerpt.lines() or ("",)
+    return replace(excerpt, text=f"{first} …" if others else first, max_lines=1)
 
 
 def _excerpt(excerpt: Excerpt) -> str:

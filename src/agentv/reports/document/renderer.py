@@ -5,15 +5,19 @@ from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar, assert_never
 
 from agentv.reports.document.blocks import (
-    Bars,
     Block,
+    Boxes,
     Changes,
+    CountGrid,
     Details,
     Facts,
     Histogram,
     Items,
     Lines,
     Names,
+    Plot,
+    RunLine,
+    Scatter,
     Section,
     Table,
     Verdict,
@@ -42,16 +46,24 @@ class Renderer(ABC, Generic[Part]):
                 yield from self.names(block)
             case Changes():
                 yield from self.changes(block)
-            case Bars():
-                yield from self.bars(block)
-            case Histogram():
-                yield from self.histogram(block)
+            case Histogram() | RunLine() | Scatter() | Boxes() | CountGrid():
+                yield from self.plot(block)
             case Section():
                 yield from self.section(block)
             case Details():
                 yield from self.details(block)
             case _:
                 assert_never(block)
+
+    def plot(self, plot: Plot) -> Iterator[Part]:
+        """Yield the parts of a plot."""
+        match plot:
+            case Histogram():
+                yield from self.histogram(plot)
+            case RunLine():
+                yield from self.run_line(plot)
+            case _:
+                yield from self.chart(plot)
 
     @abstractmethod
     def verdict(self, verdict: Verdict) -> Iterable[Part]:
@@ -82,12 +94,16 @@ class Renderer(ABC, Generic[Part]):
         """Return settings that differ."""
 
     @abstractmethod
-    def bars(self, bars: Bars) -> Iterable[Part]:
-        """Return a series of bars."""
-
-    @abstractmethod
     def histogram(self, histogram: Histogram) -> Iterable[Part]:
         """Return a histogram; nothing without scores."""
+
+    @abstractmethod
+    def run_line(self, line: RunLine) -> Iterable[Part]:
+        """Return values from run to run."""
+
+    def chart(self, chart: Scatter | Boxes | CountGrid) -> Iterable[Part]:
+        """Return the numbers of a chart as a table, for a format that cannot draw it."""
+        return self.table(chart.table)
 
     @abstractmethod
     def section(self, section: Section) -> Iterable[Part]:

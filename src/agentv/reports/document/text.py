@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from agentv.reports.document.blocks import (
     BEST_MARK,
-    Bars,
     Cell,
     Changes,
     Details,
@@ -20,6 +19,7 @@ from agentv.reports.document.blocks import (
     Lines,
     Names,
     Phrase,
+    RunLine,
     Section,
     Table,
     Tone,
@@ -94,7 +94,7 @@ class TextRenderer(Renderer[str]):
         """Yield the aligned rows; the head is dim."""
         wide = table.with_intervals()
         cells = [[self._cell(cell) for cell in row] for row in (wide.heads, *wide.rows)]
-        yield from aligned(cells, self.width, self.paint) if table.rows else ()
+        yield from aligned(cells, self.width, self.paint, mark=self.signs.ellipsis) if table.rows else ()
 
     def items(self, items: Items) -> Iterator[str]:
         """Yield each item with its comments behind a gutter."""
@@ -132,12 +132,12 @@ class TextRenderer(Renderer[str]):
                 values = [self._clipped(value, _MAX_VALUE_WIDTH) for value in values]
             yield from self._wrapped(f"{change.name}: {' -> '.join(values)}", "  ")
 
-    def bars(self, bars: Bars) -> Iterator[str]:
-        """Yield the bars and the marks below; only the last ones if not all fit."""
+    def run_line(self, line: RunLine) -> Iterator[str]:
+        """Yield a bar for each value and the marks below; only the last ones if not all fit."""
         room = (_WIDTH if self.width is None else self.width) - _LABEL_WIDTH
         indent = " " * _LABEL_WIDTH
-        yield f"{indent}{sparkline(bars.values[-room:], self.signs)}"
-        if marks := bars.marks[-room:].rstrip():
+        yield f"{indent}{sparkline(line.values[-room:], self.signs)}"
+        if marks := line.marks[-room:].rstrip():
             yield f"{indent}{marks}"
 
     def histogram(self, histogram: Histogram) -> Iterator[str]:
@@ -158,8 +158,12 @@ class TextRenderer(Renderer[str]):
             yield from self.block(each)
 
     def details(self, details: Details) -> Iterator[str]:
-        """Yield the command that prints the details."""
-        yield from self._wrapped(f"Details: {details.command}")
+        """Yield the command that prints the details, or without one the blocks."""
+        if details.command:
+            yield from self._wrapped(f"Details: {details.command}")
+            return
+        for each in details.blocks:
+            yield from self.block(each)
 
     def _clean(self, phrase: Phrase) -> str:
         return self.signs.escape_unsupported(one_line(plain(phrase)))

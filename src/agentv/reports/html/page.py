@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from importlib import resources
-from itertools import islice
+from itertools import groupby, islice
 
 from agentv.reports.document.html import HtmlRenderer, page
 from agentv.reports.html.parts import case_element
@@ -14,7 +14,7 @@ from agentv.reports.run.formats import Format, ReportTools
 from agentv.reports.run.matrix import (
     NO_PROMPT,
 )
-from agentv.reports.run.row_text import PLAIN_LABELS, cell_text, row_score
+from agentv.reports.run.row_text import PLAIN_LABELS, case_key, cell_text, row_score
 from agentv.reports.run.side_by_side import CaseAnswers, cases_of, reason_of
 from agentv.reports.run.views import RowDetail
 from agentv.reports.text.amounts import count_text
@@ -54,10 +54,13 @@ def html_page(report: RunReport, tools: ReportTools) -> str:
     chosen = choose_rows(tools.rows(report), max_rows=MAX_ROWS)
     cases = element("div", *_rows(report, tools, chosen), id="rows", class_=_column_class(report))
     heading = element("h2", "Results by case")
+    band, *blocks = HtmlRenderer().document(run_document(report, record, is_short=False))
     parts = (
-        *HtmlRenderer().document(run_document(report, record, is_short=False)),
+        band,
+        _controls(report, chosen),
+        *blocks,
         None if report.matrix is None else side_by_side_section(chosen, report.matrix, report.run_id),
-        element("section", heading, _left_out_note(report, chosen), _controls(report, chosen), cases),
+        element("section", heading, _left_out_note(report, chosen), cases),
     )
     return page(_title(report, record), parts, script=_script())
 
@@ -121,7 +124,7 @@ def _left_out_note(report: RunReport, chosen: ChosenRows) -> Html | None:
 
 
 def _controls(report: RunReport, chosen: ChosenRows) -> Html:
-    """Return the search, filter and sort controls, which stay hidden until the script runs."""
+    """Return the controls that search and filter the page and sort its results, hidden until the script runs."""
     shown = Counter(row_state(min(case, key=shown_first)) for case in _cases(chosen))
     states = [
         element(
@@ -132,7 +135,7 @@ def _controls(report: RunReport, chosen: ChosenRows) -> Html:
         for state in WORST_FIRST
         if shown[state]
     ]
-    targets = [element("option", each.target, value=each.target) for each in report.targets]
+    prompts = [each for each in (report.matrix.prompts if report.matrix else ()) if each is not None]
     orders = {
         "": "failed first",
         "case": "case",
@@ -144,9 +147,8 @@ def _controls(report: RunReport, chosen: ChosenRows) -> Html:
         "form",
         element("input", type="search", name="text", placeholder="search", aria_label="search", autocomplete="off"),
         element("span", *states, class_="states"),
-        element("select", element("option", "all targets", value=""), *targets, name="target", aria_label="target")
-        if len(targets) > 1
-        else None,
+        _choice("target", [each.target for each in report.targets]),
+        _choice("prompt", prompts),
         element(
             "select",
             *(element("option", text, value=key) for key, text in orders.items()),
@@ -157,6 +159,14 @@ def _controls(report: RunReport, chosen: ChosenRows) -> Html:
         id="controls",
         hidden=True,
     )
+
+
+def _choice(name: str, values: Sequence[str]) -> Html | None:
+    """Return a control that shows only the results with one of several values; None for a single value."""
+    if len(values) <= 1:
+        return None
+    options = (element("option", each, value=each) for each in values)
+    return element("select", element("option", f"all {name}s", value=""), *options, name=name, aria_label=name)
 
 
 def side_by_side_section(chosen: ChosenRows, matrix: MatrixSummary, run_id: str) -> Html:
@@ -199,12 +209,19 @@ def _case_answers(answers: CaseAnswers) -> Html:
         join(
             (
                 None if has_one_target or len(answers.prompts) == 1 else element("h3", prompt or NO_PROMPT, dir="auto"),
-                element("div", *(_answer(each) for each in details), class_="pair"),
+                element("div", *_cells(details), class_="pair"),
             )
         )
         for prompt, details in answers.rows()
     ]
-    return element("details", summary, element("div", *parts, class_="inside"), class_="case-answers")
+    key = case_key(answers.suite, answers.eval_id)
+    return element("details", summary, element("div", *parts, class_="inside"), class_="case-answers", data_case=key)
+
+
+def _cells(details: Sequence[RowDetail]) -> Iterator[Html]:
+    """Yield a column for each prompt and target, with its trials below each other."""
+    for _, trials in groupby(details, key=lambda each: (each.result.prompt, each.result.slot.target)):
+        yield element("div", *map(_answer, trials))
 
 
 def _name(detail: RowDetail) -> str:

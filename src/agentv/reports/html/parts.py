@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agentv.reports.html.file_changes import changed_files
 from agentv.reports.run.figures import usage_text
 from agentv.reports.run.file_changes import FileChanges
-from agentv.reports.run.row_text import LABELS_WITHOUT_TARGET, row_reason, row_score
+from agentv.reports.run.row_text import LABELS_WITHOUT_TARGET, case_key, row_reason, row_score
 from agentv.reports.run.transcript import shown_output, tool_of
 from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
@@ -72,6 +72,8 @@ def case_element(
         id=f"row-{number}",
         data_state=state,
         data_target=result.slot.target,
+        data_prompt=result.prompt,
+        data_case=case_key(result.slot.suite, result.eval_id),
         data_score=str(result.score) if score and result.score is not None else None,
         data_took=None if result.duration_ms is None else f"{result.duration_ms:.0f}",
         data_cost=None if result.cost_usd is None else repr(result.cost_usd),

@@ -1,9 +1,14 @@
 "use strict";
-// Search, filter and sort the rows of the page. Uses only texts and attributes, never markup.
+// Search and filter the page, and sort its rows. Uses only texts and attributes, never markup.
 const controls = document.getElementById("controls");
 const list = document.getElementById("rows");
 const rows = Array.from(list.children);
 const texts = new Map();
+const rowsOf = new Map();
+for (const row of rows) rowsOf.set(row.dataset.case, [...(rowsOf.get(row.dataset.case) || []), row]);
+// What is about a case above the rows: the list of failed cases, and the answers side by side.
+const linked = Array.from(document.querySelectorAll("[data-case]")).filter((part) => part.parentElement !== list);
+const sections = new Set(linked.map((part) => part.closest("section")));
 
 function textOf(row) {
   if (!texts.has(row)) texts.set(row, row.textContent.toLowerCase());
@@ -36,16 +41,24 @@ function caseOf(row) {
 
 function filter() {
   const text = controls.elements.text.value.trim().toLowerCase();
-  const target = controls.elements.target ? controls.elements.target.value : "";
+  const chosen = ["target", "prompt"].filter((name) => controls.elements[name] && controls.elements[name].value);
   const states = new Set(Array.from(controls.querySelectorAll("[name=state]:checked"), (box) => box.value));
+  const contains = (part) => !text || textOf(part).includes(text);
+  const fits = (row) => states.has(row.dataset.state)
+    && chosen.every((name) => row.dataset[name] === controls.elements[name].value);
   let shown = 0;
   for (const row of rows) {
-    const fits = states.has(row.dataset.state)
-      && (!target || row.dataset.target === target)
-      && (!text || textOf(row).includes(text));
-    row.hidden = !fits;
-    shown += fits;
+    row.hidden = !(fits(row) && contains(row));
+    shown += !row.hidden;
   }
+  for (const part of linked) {
+    // A part may be about a case whose rows are left out of the page.
+    const about = rowsOf.get(part.dataset.case);
+    const fitting = (about || []).filter((row) => fits(row) && part.querySelector(`.badge.${row.dataset.state}`));
+    const isFound = contains(part) || fitting.some(contains);
+    part.hidden = !(isFound && (!about || fitting.length));
+  }
+  for (const section of sections) section.hidden = linked.every((part) => part.closest("section") !== section || part.hidden);
   controls.elements.shown.value = `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")}`;
 }
 

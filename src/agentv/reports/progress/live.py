@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from io import TextIOWrapper
 from typing import TextIO
@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from agentv.reports.progress.finished_cases import FinishedCases
+from agentv.reports.progress.case_line import CaseLines
+from agentv.reports.progress.finished_cases import FinishedCase, FinishedCases
+from agentv.reports.progress.notes import ShownNotes
 from agentv.reports.progress.progress import Progress, judged, plan_text, stopping_text
-from agentv.reports.run.failed_cases import case_lines
-from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels
 from agentv.reports.text.amounts import count_text, percent_text
 from agentv.reports.text.printable import one_line
 from agentv.reports.text.signs import Signs, signs_for
@@ -23,7 +23,7 @@ from agentv.reports.text.width import clip, clip_names, display_width, pad, wrap
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RowFinished, RowKept, RunEnded, RunEvent, RunNote, RunStarted, RunStopping
 from agentv.types.protocols import Clock
-from agentv.types.results import CaseOutcome, RowState
+from agentv.types.results import RowState
 
 _NAME_WIDTH = 16
 _MIN_BAR_WIDTH = 4
@@ -152,7 +152,9 @@ class LiveScreen:
         self._console = console or Console(file=stream, highlight=False, markup=False, emoji=False)
         self._signs = signs_for(stream.encoding)
         self._progress: Progress | None = None
-        self._labels, self._cases = PLAIN_LABELS, FinishedCases()
+        self._lines: CaseLines | None = None
+        self._cases = FinishedCases()
+        self._notes = ShownNotes()
         self._lock = threading.Lock()
         self._live = _Block(
             console=self._console,
@@ -169,12 +171,13 @@ class LiveScreen:
         """Process one event."""
         if isinstance(event, RunStarted):
             self._progress = Progress(event, self._clock())
-            self._labels, self._cases = RowLabels.of_run(event), FinishedCases(event.trials)
+            self._lines, self._cases = CaseLines(event, self._signs), FinishedCases.of_run(event)
             # Draw once before the thread starts: a print during the thread's first drawing would show the block twice.
             self._live.start(refresh=True)
         elif self._progress is not None:
             with self._lock:
                 self._progress.add(event)
+        is_note = self._notes.shows(event)
         match event:
             case RowFinished(result):
                 self._write_cases(filter(None, [self._cases.add(result)]))
@@ -182,20 +185,25 @@ class LiveScreen:
                 self._cases.add(result)
             case RunEnded():
                 self._write_cases(self._cases.unfinished())
-            case RunNote(message):
+            case RunNote(message) if is_note:
                 self._print(f"note: {one_line(message)}", "dim")
             case RunStopping():
                 self._print(stopping_text(event), "yellow")
             case _:
                 pass
 
-    def _write_cases(self, cases: Iterable[CaseOutcome]) -> None:
+    def _write_cases(self, cases: Iterable[FinishedCase]) -> None:
+        if self._lines is None:
+            return
         for case in cases:
             state = row_state(case.result)
-            mark = self._signs.marks[state]
-            first, *others = case_lines(mark, case, self._labels, signs=self._signs, width=self._width)
-            for text in (first, *(f"  {each}" for each in others)):
-                self._write(text, _STYLES[state])
+            for line in self._lines.lines(self._signs.marks[state], case, self._width):
+                self._write(line, _STYLES[state])
+
+    @property
+    def shown_notes(self) -> Collection[str]:
+        """The notes that were printed."""
+        return self._notes.messages
 
     def draw(self) -> None:
         """Redraw the block now."""

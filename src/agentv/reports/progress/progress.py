@@ -4,18 +4,20 @@ import math
 import shlex
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TextIO
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.reports.progress.finished_cases import FinishedCases
-from agentv.reports.run.failed_cases import annotations, case_lines
+from agentv.reports.progress.case_line import CaseLines
+from agentv.reports.progress.finished_cases import FinishedCase, FinishedCases
+from agentv.reports.progress.notes import ShownNotes
+from agentv.reports.run.failed_cases import annotations
 from agentv.reports.run.figures import STATE_NAMES
 from agentv.reports.run.file_changes import ChangesText, FileChanges
-from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels
+from agentv.reports.run.row_text import PLAIN_LABELS
 from agentv.reports.text.amounts import clock_text, count_text, money_text, percent_text, seconds_text
 from agentv.reports.text.printable import escape_commands, one_line, printable
 from agentv.reports.text.signs import Signs, signs_for, without_colour
@@ -42,7 +44,7 @@ from agentv.types.events import (
 from agentv.types.protocols import Clock
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
-from agentv.types.results import CaseOutcome, RowState, RunReport
+from agentv.types.results import RowState, RunReport
 
 _MAX_SUITE_NAMES = 3
 
@@ -207,7 +209,7 @@ HEARTBEAT_S = 30.0
 HEARTBEAT_SHARE = 0.1
 _MAX_LINE_WIDTH = 300  # longer reasons are cut; the report at the end and `agentv show` print them whole
 
-_PRINTED = frozenset({RunStarted, RunNote, RunStopping, RunEnded})
+_PRINTED = frozenset({RunStarted, RunStopping, RunEnded})
 _STATE_WORDS: Mapping[RowState, str] = {"fail": "FAIL", "borderline": "BORDERLINE", "error": "ERROR"}
 _MIN_TEXT_WIDTH = 40
 _GUTTER_WIDTH = len("  question │ ")
@@ -230,8 +232,9 @@ class PlainLines:
         self._github = github
         self._signs: Signs = signs_for(stream.encoding)
         self._progress: Progress | None = None
-        self._labels = PLAIN_LABELS
+        self._lines: CaseLines | None = None
         self._cases = FinishedCases()
+        self._notes = ShownNotes()
         self._last_beat = clock()
         self._next_share = HEARTBEAT_SHARE
         self._lock = threading.Lock()  # held while lines are written
@@ -244,9 +247,10 @@ class PlainLines:
         """Process one event."""
         if self._progress is not None:
             self._progress.add(event)
+        is_note = self._notes.shows(event)
         if type(event) is RowFinished or type(event) is RowKept:
             self._add_row(event.result, is_kept=type(event) is RowKept)
-        elif type(event) in _PRINTED:
+        elif is_note or type(event) in _PRINTED:
             with self._lock:
                 if type(event) is RunStarted:
                     self._begin(event)
@@ -256,6 +260,11 @@ class PlainLines:
                 self._line(self._text(event))
                 if self._github and type(event) is RunEnded:
                     self._annotate(event.report)
+
+    @property
+    def shown_notes(self) -> Collection[str]:
+        """The notes that were printed."""
+        return self._notes.messages
 
     def beat(self) -> None:
         """Write a progress line if the last one is 30 s old."""
@@ -281,7 +290,7 @@ class PlainLines:
 
     def _begin(self, event: RunStarted) -> None:
         self._progress = Progress(event, self._clock())
-        self._labels, self._cases = RowLabels.of_run(event), FinishedCases(event.trials)
+        self._lines, self._cases = CaseLines(event, self._signs), FinishedCases.of_run(event)
         self._last_beat = self._progress.started_at
 
     def _text(self, event: RunEvent) -> str:
@@ -307,12 +316,13 @@ class PlainLines:
             with self._lock:
                 self._write_progress(progress, self._clock())
 
-    def _write_case(self, case: CaseOutcome) -> None:
+    def _write_case(self, case: FinishedCase) -> None:
         word = _STATE_WORDS[row_state(case.result)]
-        self._line("  ".join(case_lines(word, case, self._labels, signs=self._signs, width=_MAX_LINE_WIDTH)))
+        if self._lines is not None:
+            self._line(" ".join(map(str.strip, self._lines.lines(word, case, _MAX_LINE_WIDTH))))
 
     def _annotate(self, report: RunReport) -> None:
-        for command in annotations(report, self._labels):
+        for command in annotations(report, PLAIN_LABELS if self._lines is None else self._lines.labels):
             self._write(command)
 
     def _write_progress(self, progress: Progress, now: datetime) -> None:

@@ -25,6 +25,11 @@ TEXTS = (
     "reasoning",
     "error",
     "tags",
+    "change",
+    "answer_before",
+    "answer_after",
+    "reason_before",
+    "reason_after",
 )
 """The columns of texts; `trial` has whole numbers, and all other columns have floats."""
 

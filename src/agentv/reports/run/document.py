@@ -23,7 +23,9 @@ from agentv.reports.document.blocks import (
     Value,
     Verdict,
     joined,
+    plain,
 )
+from agentv.reports.run.charts import run_charts
 from agentv.reports.run.failed_cases import case_blocks, gate_outcomes
 from agentv.reports.run.figures import (
     BASELINE_HEADS,
@@ -66,25 +68,48 @@ _MAX_UNFOLDED_EVALUATORS = 6
 def run_document(report: RunReport, record: RunRecord | None, *, is_short: bool) -> Document:
     """Return the document.
 
-    A short one fits a pull request comment: it counts what its tables and lists leave out, has a line for each target
-    of a small run, and has the facts about the run at its end.
+    A short one fits a pull request comment and a screen: below the cases it has a line for each target and what the
+    baseline says; all else is collapsed. It counts what its tables and lists leave out.
     """
-    limits = _Limits(is_short=is_short)
-    facts = Facts(tuple(_facts(report, record)))
+    limits, facts = _Limits(is_short=is_short), Facts(tuple(_facts(report, record)))
     blocks = (
         *(() if is_short else (facts,)),
         *_cases(report, limits),
-        *(_tables(report, limits) if has_tables(report) or not is_short else (target_lines(report),)),
-        *_corrected(report, limits),
-        *_baseline(report),
-        *_groups(report, limits),
-        *_remarks("Flaky cases", report.flaky, limits),
-        *_remarks("Notes", report.notes, limits),
-        *((facts,) if is_short else ()),
+        *(_short_numbers(report, limits) if is_short else _numbers(report, limits)),
+        *_remarks("flaky case", report.flaky, limits, _command(report)),
+        *_remarks("note", report.notes, limits, _command(report)),
+        *((Details(("run ", Quote(report.run_id)), (facts,), _command(report)),) if is_short else ()),
         *gate_outcomes(report),
         Verdict((Sentence(verdict_phrase(report), _TONES.get(report.exit_code, "unsure")),)),
     )
     return Document("" if record is None else _title(record), blocks, mark=_MARKS.get(report.exit_code, "error"))
+
+
+def _command(report: RunReport) -> str:
+    """Return the command that prints what is collapsed."""
+    return f"agentv report {report.run_id}"
+
+
+def _short_numbers(report: RunReport, limits: "_Limits") -> Iterator[Block]:
+    """Yield a line for each target and the comparison with the baseline; the tables are collapsed."""
+    lines = target_lines(report).lines
+    yield Lines((*lines[limits.first(_MAX_ITEMS)], *limits.more(_MAX_ITEMS, (len(lines), "target"))))
+    yield from _baseline(report)
+    tables = (
+        *(_tables(report, limits) if has_tables(report) else ()),
+        *_corrected(report, limits),
+        *_groups(report, limits),
+    )
+    if tables:
+        titles = dict.fromkeys(plain(each.title).lower() for each in tables if isinstance(each, Section))
+        yield Details(f"numbers: {', '.join(titles)}", tables, _command(report))
+
+
+def _numbers(report: RunReport, limits: "_Limits") -> Iterator[Block]:
+    yield from _tables(report, limits)
+    yield from _corrected(report, limits)
+    yield from _baseline(report)
+    yield from _groups(report, limits)
 
 
 def _title(record: RunRecord) -> Phrase:
@@ -100,8 +125,11 @@ def _tables(report: RunReport, limits: "_Limits") -> Iterator[Block]:
     """Yield the tables of targets, the matrix, the histogram and the table of evaluators."""
     yield from _targets(report.targets, limits)
     yield from _matrix(report.matrix, limits)
-    if has_histogram(report):
-        yield Section("Scores", (Histogram(report.histogram),))
+    histogram = (Histogram(report.histogram),) if has_histogram(report) else ()
+    if limits.is_short:
+        yield from [Section("Scores", histogram)] if histogram else []
+    elif charts := (*histogram, *run_charts(report)):
+        yield Section("Scores, cost and latency", charts)
     yield from _evaluators(report, limits)
 
 
@@ -262,7 +290,7 @@ def _evaluators(report: RunReport, limits: _Limits) -> Iterator[Block]:
     more = Lines(limits.more(_MAX_EVALUATORS, (len(report.evaluators), "evaluator")))
     if limits.is_short and len(report.evaluators) > _MAX_UNFOLDED_EVALUATORS:
         noun = count_text(len(report.evaluators), "evaluator")
-        yield Details(noun, (table, more), f"agentv report {report.run_id}")
+        yield Details(noun, (table, more), _command(report))
     else:
         yield Section("Evaluators", (table, more))
 
@@ -292,8 +320,14 @@ def _named(cells: Sequence[str]) -> tuple[Cell, ...]:
     return (Quote(cells[0]), *cells[1:])
 
 
-def _remarks(title: str, texts: Sequence[str], limits: _Limits) -> Iterator[Block]:
-    if texts:
-        shown = texts[limits.first(_MAX_ITEMS)]
-        rest = len(texts) - len(shown)
-        yield Section(title, (Items(tuple(Item(Quote(text)) for text in shown), f"and {rest:,} more" if rest else ""),))
+def _remarks(noun: str, texts: Sequence[str], limits: _Limits, command: str) -> Iterator[Block]:
+    """Yield a list of texts under its title; in a short document collapsed."""
+    if not texts:
+        return
+    shown = texts[limits.first(_MAX_ITEMS)]
+    rest = len(texts) - len(shown)
+    items = Items(tuple(Item(Quote(text)) for text in shown), f"and {rest:,} more" if rest else "")
+    if limits.is_short:
+        yield Details(count_text(len(texts), noun), (items,), command)
+    else:
+        yield Section(f"{noun.capitalize()}s", (items,))

@@ -1,7 +1,7 @@
 """The report at the end of a run as text: the cases that did not pass, tables, files, and the verdict."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from agentv.reports.document.blocks import Facts, Histogram
 from agentv.reports.document.text import TextRenderer
@@ -48,22 +48,23 @@ def end_report(
     files: Sequence[str] = (),
     labels: RowLabels = PLAIN_LABELS,
     is_full: bool = False,
+    shown_notes: Collection[str] = (),
 ) -> str:
     """Return the report at the end of a run; the last line is the verdict with the exit code.
 
     `width` None: nothing is wrapped or cut. `files` are the written exports. Cases that did not pass have one line each
-    if the gates allow them, unless `is_full`.
+    if the gates allow them, unless `is_full`. Notes that were printed during the run, `shown_notes`, are left out.
     """
     signs = UNICODE if unicode else ASCII
     text = TextRenderer(width, signs, paint)
     is_short = report.exit_code == 0 and not is_full
     blocks = [
         *(list(text.block(each)) for each in case_blocks(report, labels, is_short=is_short)),
-        *(_tables(report, width, paint, text) if has_tables(report) else [list(text.block(target_lines(report)))]),
-        corrected_lines(report.corrected, width, paint),
+        *(_tables(report, text) if has_tables(report) else [list(text.block(target_lines(report)))]),
+        corrected_lines(report.corrected, width, paint, signs),
         [] if report.baseline is None else baseline_lines(report.baseline, width, signs),
         list(text.block(_flaky(report.flaky))),
-        list(text.block(Facts(tuple(("note", note) for note in report.notes)))),
+        list(text.block(Facts(tuple(("note", note) for note in report.notes if note not in shown_notes)))),
         _footer(report, files),
         *(list(text.block(each)) for each in gate_outcomes(report)),
         _verdict(report, width, signs, paint),
@@ -71,17 +72,21 @@ def end_report(
     return signs.escape_unsupported("\n\n".join("\n".join(block) for block in blocks if block) + "\n")
 
 
-def _tables(report: RunReport, width: int | None, paint: Paint, text: TextRenderer) -> Iterator[list[str]]:
+def _aligned(rows: Sequence[Sequence[str]], text: TextRenderer) -> list[str]:
+    return table(rows, text.width, text.paint, mark=text.signs.ellipsis)
+
+
+def _tables(report: RunReport, text: TextRenderer) -> Iterator[list[str]]:
     """Yield the tables of targets, the matrix, the histogram and the table of evaluators."""
     targets = report.targets
     tables = [_quality_rows(targets), _count_rows(targets), _spending_rows(targets)]
-    yield from (table(rows, width, paint) for rows in side_by_side(tables, width))
+    yield from (_aligned(rows, text) for rows in side_by_side(tables, text.width))
     yield [estimated_note(targets)] if estimated_note(targets) else []
-    yield table(_trial_rows(targets), width, paint)
-    yield _matrix_lines(report.matrix, width, paint)
+    yield _aligned(_trial_rows(targets), text)
+    yield _matrix_lines(report.matrix, text)
     if has_histogram(report):
         yield list(text.block(Histogram(report.histogram)))
-    yield table(_evaluator_rows(report), width, paint)
+    yield _aligned(_evaluator_rows(report), text)
 
 
 def _quality_rows(targets: Sequence[TargetSummary]) -> list[list[str]]:
@@ -195,12 +200,12 @@ def _evaluator_rows(report: RunReport) -> list[list[str]]:
     return [[*row[:3], each, *row[3:]] for row, each in zip(rows, differences, strict=True)]
 
 
-def _matrix_lines(matrix: MatrixSummary | None, width: int | None, paint: Paint) -> list[str]:
+def _matrix_lines(matrix: MatrixSummary | None, text: TextRenderer) -> list[str]:
     if matrix is None:
         return []
     from agentv.reports.run.matrix import matrix_lines  # noqa: PLC0415 - most runs have one prompt and one target
 
-    return matrix_lines(matrix, width, paint)
+    return matrix_lines(matrix, text.width, text.paint, mark=text.signs.ellipsis)
 
 
 def _flaky(cases: Sequence[str]) -> Facts:
@@ -212,7 +217,10 @@ def _flaky(cases: Sequence[str]) -> Facts:
 def _footer(report: RunReport, files: Sequence[str]) -> list[str]:
     lines = [f"Took {took_text(report.duration_s)}", *(f"Wrote {one_line(file)}" for file in files)]
     if report.folder is not None:
-        lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id}"]
+        lines += [
+            f"Saved to {one_line(report.folder)}",
+            f"Details: agentv show {report.run_id} (in the browser: agentv view)",
+        ]
         if report.baseline is not None and report.baseline.regressed + report.baseline.improved:
             earlier = shlex.quote(one_line(report.baseline.baseline))
             lines.append(f"Changes: agentv compare {earlier} {report.run_id}")

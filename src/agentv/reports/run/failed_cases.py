@@ -23,11 +23,18 @@ from agentv.reports.document.blocks import (
     joined,
     plain,
 )
-from agentv.reports.run.row_text import RowLabels, cell_text, row_reason, row_reasons, row_score, workflow_command
+from agentv.reports.run.row_text import (
+    RowLabels,
+    case_key,
+    cell_text,
+    row_reason,
+    row_reasons,
+    row_score,
+    workflow_command,
+)
 from agentv.reports.text.amounts import count_text, score_text
 from agentv.reports.text.printable import one_line
-from agentv.reports.text.signs import STATES_OF_GATES, UNICODE, Signs
-from agentv.reports.text.width import clip, display_width, pad, wrap
+from agentv.reports.text.signs import STATES_OF_GATES
 from agentv.scoring.gates.case_units import cases_text
 from agentv.scoring.gates.failing_cases import shown_first
 from agentv.scoring.results.aggregation import row_state
@@ -105,6 +112,8 @@ class FailedCases(Struct, frozen=True):
     lists: tuple[CaseList, ...]
     others: tuple[CaseId, ...] = ()
     """The cases that are not shown, as far as their names are known."""
+    new: tuple[CaseId, ...] = ()
+    """Those of `others` that the baseline does not have: no gate about it counts them."""
     others_total: int = 0
     """The number of cases that are not shown."""
     command: str = ""
@@ -142,15 +151,27 @@ def failed_cases(report: RunReport) -> FailedCases:
             lists.append(CaseList("" if gate is None else (*gate_heading(gate), *missing), listed))
             missing = ()
     known = dict.fromkeys((*outcomes, *(each for gate in gates for each in gate.other_cases), *report.other_cases))
-    not_passed = {each for each in outcomes if _has_failed(outcomes[each].values())} | set(report.other_cases)
-    others = tuple(each for each in known if each not in shown)
+    new = tuple(each for each in _new_cases(report) if each not in shown)
+    not_passed = {each for each in outcomes if _has_failed(outcomes[each].values())} | {*report.other_cases, *new}
+    others = tuple(each for each in dict.fromkeys((*known, *new)) if each not in shown)
     unknown = max(0, report.cases_distinct - len(not_passed | set(run_ids)))
     heading = f"did not pass: {_count(report.cases_total, report.cases_distinct, report.cases)}"
     if len(lists) > 1 and not lists[-1].heading:
         lists[-1] = CaseList("others that did not pass", lists[-1].cases)
     return FailedCases(
-        heading if report.cases_total else "", tuple(lists), others, len(others) + unknown, _command(report)
+        heading if report.cases_total else "",
+        tuple(lists),
+        others,
+        new,
+        others_total=len(others) + unknown,
+        command=_command(report),
     )
+
+
+def _new_cases(report: RunReport) -> Iterator[CaseId]:
+    """Yield the first cases that did not pass and that the baseline does not have."""
+    if report.baseline is not None:
+        yield from (CaseId(*each) for each in report.baseline.added.failed_cases)
 
 
 def _of_files(gates: Iterable[GateResult]) -> Iterator[GateResult]:
@@ -232,14 +253,23 @@ def case_blocks(report: RunReport, labels: RowLabels, *, is_short: bool = False,
     names: list[Block] = []
     if found.others_total:
         items[-1] = replace(items[-1], more=(f"and {found.others_total:,} more: ", Quote(found.command)))
-        shown = _names(found.others, None if is_whole else _MAX_NAMES_CHARS)
-        unnamed = found.others_total - len(shown)
-        rest = f" and {unnamed:,} others" if unnamed else ""
-        names = [Lines(((*joined(tuple(map(Quote, shown)), ", "), rest),))] if shown else []
+        names = _other_names(found, None if is_whole else _MAX_NAMES_CHARS)
     elif not found.lists:
         return []
     sections = (Section(heading, (each,)) for heading, each in zip(headings, items, strict=True))
     return [Section(found.heading, (*sections, *names))]
+
+
+def _other_names(found: FailedCases, max_chars: int | None) -> list[Block]:
+    """Return the names of the cases that are not shown, on a line of its own those that the baseline does not have."""
+    new = _names(found.new, max_chars)
+    shown = _names([each for each in found.others if each not in found.new], max_chars)
+    unnamed = found.others_total - len(new) - len(shown)
+    rest = f" and {unnamed:,} others" if unnamed else ""
+    lines: list[Phrase] = [("not in the baseline: ", *joined(tuple(map(Quote, new)), ", "))] if new else []
+    if shown:
+        lines.append((*joined(tuple(map(Quote, shown)), ", "), rest))
+    return [Lines(tuple(lines))] if lines else []
 
 
 def _names(ids: Sequence[CaseId], max_chars: int | None) -> tuple[str, ...]:
@@ -256,17 +286,19 @@ def short_item(case: FailedCase, labels: RowLabels) -> Item:
     state, reason = row_state(first.result), row_reason(first.result)
     if len(case.outcomes) == 1:
         return Item(_head(first, labels), case_facts(first), state, brief=reason)
-    return Item(Quote(labels.name(first.result)), (_variants(case.outcomes),), state, brief=reason)
+    names = [each.name for each in case.outcomes]
+    return Item(Quote(labels.name(first.result)), (variants(names),), state, brief=reason)
 
 
-def _variants(outcomes: Sequence[CaseOutcome]) -> Phrase:
+def variants(names: Sequence[CaseName]) -> Phrase:
     """Return prompts and targets as `weak: plain, polite; good: plain`, or if that is long, their number."""
     by_target: dict[str, list[str]] = {}
-    for each in outcomes:
-        by_target.setdefault(each.name.target, []).append(each.name.prompt or "")
+    for name in names:
+        by_target.setdefault(name.target, []).append(name.prompt or "")
     named = (f"{target}: {', '.join(prompts)}".removesuffix(": ") for target, prompts in by_target.items())
     text = "; ".join(named)
-    return Quote(text) if len(text) <= _MAX_VARIANTS_CHARS else f"{len(outcomes):,} prompts and targets"
+    is_short = len(text) <= _MAX_VARIANTS_CHARS or len(names) == 1
+    return Quote(text) if is_short else f"{len(names):,} prompts and targets"
 
 
 def case_item(case: FailedCase, labels: RowLabels) -> Item:
@@ -275,13 +307,24 @@ def case_item(case: FailedCase, labels: RowLabels) -> Item:
     also: tuple[Phrase, ...] = (("also ", Quote(", ".join(case.also))),) if case.also else ()
     if len(case.outcomes) == 1:
         facts = (*case_facts(first), *also, *_place(first, labels))
-        return Item(_head(first, labels), facts, row_state(first.result), excerpts=tuple(case_texts(first)))
+        texts = tuple(case_texts(first))
+        return Item(
+            _head(first, labels),
+            facts,
+            row_state(first.result),
+            excerpts=texts,
+            key=case_key(*case.id),
+            seq=first.result.seq,
+        )
     parts = [part for group in case.groups() for part in _parts(group, labels)]
     shown, left = parts[:_MAX_PARTS], len(parts) - _MAX_PARTS
     more = (Item(f"and {left:,} more"),) if left > 0 else ()
     question = tuple(each for each in case_texts(first) if each.name in _SHARED)
     head, mark = Quote(labels.name(first.result)), row_state(first.result)
-    return Item(head, (*also, *_place(first, labels)), mark, excerpts=question, parts=(*shown, *more))
+    facts = (*also, *_place(first, labels))
+    return Item(
+        head, facts, mark, excerpts=question, parts=(*shown, *more), key=case_key(*case.id), seq=first.result.seq
+    )
 
 
 def _parts(group: Sequence[CaseOutcome], labels: RowLabels) -> Iterator[Item]:
@@ -290,7 +333,8 @@ def _parts(group: Sequence[CaseOutcome], labels: RowLabels) -> Iterator[Item]:
     for number, each in enumerate(group, 1):
         texts = tuple(_cell_texts(with_texts)) if number == len(group) else ()
         target = each.name.target if labels.with_target or each.name.prompt is None else None
-        yield Item(Quote(cell_text(target, each.name.prompt)), case_facts(each), row_state(each.result), excerpts=texts)
+        head, state = Quote(cell_text(target, each.name.prompt)), row_state(each.result)
+        yield Item(head, case_facts(each), state, excerpts=texts, seq=each.result.seq)
 
 
 def _head(case: CaseOutcome, labels: RowLabels) -> Quote:
@@ -339,35 +383,6 @@ def case_texts(case: CaseOutcome) -> Iterator[Excerpt]:
 def _cell_texts(case: CaseOutcome) -> Iterator[Excerpt]:
     """Yield the texts that differ by prompt and target."""
     return (each for each in case_texts(case) if each.name not in _SHARED)
-
-
-_CASE_WIDTH = 10
-_INDENT = 2
-_MIN_REASON_WIDTH = 30
-
-
-def case_lines(
-    mark: str, case: CaseOutcome, labels: RowLabels, *, signs: Signs = UNICODE, width: int | None = None
-) -> list[str]:
-    """Return a case that did not pass: its name, target, trials, score and reason.
-
-    With `width`, the reason is cut to that number of cells; if less than 30 are left for it, it is on a line of its
-    own. What tells cases apart is not cut.
-    """
-    row = case.result
-    name = signs.escape_unsupported(labels.label(row) if case.results == 1 else labels.case(row))
-    score = row_score(row) if case.results == 1 else trials_text(case)
-    reason = signs.escape_unsupported(row_reason(row))
-    padded = pad(name, 2 * _CASE_WIDTH + 1 if labels.with_target else _CASE_WIDTH)
-    head = " ".join(filter(None, (mark, padded, score))).rstrip()
-    if width is None:
-        return [f"{head}  {reason}"]
-    room = width - display_width(head) - 2
-    if room >= min(_MIN_REASON_WIDTH, display_width(reason)):
-        return [f"{head}  {clip(reason, room, mark=signs.ellipsis)}"]
-    head = f"{mark} {name}  {score}".rstrip()
-    lines = [head] if display_width(head) <= width else wrap(head, width - _INDENT)
-    return [*lines, clip(reason, width - _INDENT, mark=signs.ellipsis)]
 
 
 def annotations(report: RunReport, labels: RowLabels) -> Iterator[str]:

@@ -77,9 +77,9 @@ def corrected_rows(rates: Sequence[CorrectedRate]) -> list[list[str]]:
     return [[*CORRECTED_HEADS], *map(corrected_cells, rates)] if rates else []
 
 
-def corrected_lines(rates: Sequence[CorrectedRate], width: int | None, paint: Paint) -> list[str]:
+def corrected_lines(rates: Sequence[CorrectedRate], width: int | None, paint: Paint, signs: Signs) -> list[str]:
     """Return the sentences, the table and the notes on corrected rates, in lines of `width` cells."""
-    texts = [*table(corrected_rows(rates), width, paint)]
+    texts = [*table(corrected_rows(rates), width, paint, mark=signs.ellipsis)]
     around = corrected_sentences(rates), corrected_notes(rates)
     sentences, notes = ([line for each in lines for line in wrap_lines(each, width)] for lines in around)
     return [*sentences, *texts, *notes]

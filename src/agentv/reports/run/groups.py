@@ -19,7 +19,9 @@ def group_tables(
     for each target and prompt.
     """
     tables = list(group_table_rows(groups))
-    return signs.escape_unsupported("\n\n".join("\n".join(table(rows, width, paint)) for rows in tables) + "\n")
+    return signs.escape_unsupported(
+        "\n\n".join("\n".join(table(rows, width, paint, mark=signs.ellipsis)) for rows in tables) + "\n"
+    )
 
 
 def group_table_rows(groups: Sequence[GroupSummary]) -> Iterator[list[list[str]]]:

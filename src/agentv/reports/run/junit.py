@@ -137,7 +137,7 @@ def _outcome(row: CaseResult, kind: str, named: NamedCase | None) -> str:
     if kind == "skipped":
         return f"<skipped {_attributes({'message': row.reasoning})}/>" if row.reasoning else "<skipped/>"
     reason = whole_reason(row)
-    message = reason if len(reason) <= _MAX_MESSAGE_CHARS else f"{reason[:_MAX_MESSAGE_CHARS]}..."
+    message = reason if len(reason) <= _MAX_MESSAGE_CHARS else f"{reason[:_MAX_MESSAGE_CHARS]}…"
     type_ = row.error.kind if row.error is not None else row_state(row)
     text = reason if named is None else "\n".join((plain(gate_heading(named[0])), *_labelled_texts(named[1]), reason))
     return f"<{kind} {_attributes({'message': message, 'type': type_})}>{escape(printable(text))}</{kind}>"

@@ -52,12 +52,12 @@ def has_prompts(matrix: MatrixSummary) -> bool:
     return matrix.prompts != (None,)
 
 
-def matrix_lines(matrix: MatrixSummary, width: int | None, paint: Paint) -> list[str]:
+def matrix_lines(matrix: MatrixSummary, width: int | None, paint: Paint, *, mark: str = "…") -> list[str]:
     """Return the matrix with the best cell below. Without prompts, return only the best cell.
 
     The matrix is split into parts whose columns fit into `width`; None does not split it.
     """
-    table = _table(matrix, width, paint) if has_prompts(matrix) else []
+    table = _table(matrix, width, paint, mark) if has_prompts(matrix) else []
     text = best_text(matrix)
     if not text:
         return table
@@ -128,9 +128,9 @@ def common_count(matrix: MatrixSummary) -> int | None:
     return counts.pop() if is_full and len(counts) == 1 and not has_errors else None
 
 
-def _table(matrix: MatrixSummary, width: int | None, paint: Paint) -> list[str]:
+def _table(matrix: MatrixSummary, width: int | None, paint: Paint, mark: str) -> list[str]:
     """Return the matrix as a table: transposed if that makes it fit, in several parts if it is still too wide."""
-    upright, transposed = (_Layout(matrix, grid_of(matrix, is_transposed=each)) for each in (False, True))
+    upright, transposed = (_Layout(matrix, grid_of(matrix, is_transposed=each), mark) for each in (False, True))
     is_wide = width is not None and upright.width > width and transposed.width < upright.width
     layout = transposed if is_wide else upright
     per_part = max(1, len(layout.columns)) if width is None else layout.columns_in(width)
@@ -143,16 +143,16 @@ def _table(matrix: MatrixSummary, width: int | None, paint: Paint) -> list[str]:
 class _Layout:
     """The widths of a grid's columns, and its lines."""
 
-    def __init__(self, matrix: MatrixSummary, grid: Grid) -> None:
+    def __init__(self, matrix: MatrixSummary, grid: Grid, mark: str) -> None:
         self._matrix = matrix
         self._grid = grid
         common = common_count(matrix)
         self._texts = [[self._cell(each, with_count=common is None) for each in row] for row in grid.cells]
         corner = grid.corner if common is None else f"{grid.corner} ({common:,} each)"
-        names = clip_names((corner, *grid.rows), _MAX_NAME_WIDTH, mark="..")
+        names = clip_names((corner, *grid.rows), _MAX_NAME_WIDTH, mark=mark)
         self._names = names
         self._name_width = max(map(display_width, names))
-        self.columns = clip_names(grid.columns, _MAX_NAME_WIDTH, mark="..")
+        self.columns = clip_names(grid.columns, _MAX_NAME_WIDTH, mark=mark)
         self._widths = [
             max(display_width(name), *(display_width(line) for row in self._texts for line in row[index]))
             for index, name in enumerate(self.columns)

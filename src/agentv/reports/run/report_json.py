@@ -108,6 +108,9 @@ def _target(target: TargetSummary) -> Mapping[str, JsonValue]:
         "latency_median_interval": interval_to_json(target.latency_median_interval),
         "latency_p95_s": target.latency_p95_s,
         "latency_p95_interval": interval_to_json(target.latency_p95_interval),
+        "latency_p5_s": target.latency_p5_s,
+        "latency_p25_s": target.latency_p25_s,
+        "latency_p75_s": target.latency_p75_s,
     }
 
 
@@ -174,6 +177,7 @@ def _cell(cell: CellSummary) -> JsonObject:
         "pass_rate_interval": interval_to_json(cell.pass_rate_interval),
         "mean_score": cell.mean_score,
         "mean_interval": interval_to_json(cell.mean_interval),
+        "mean_cost_usd": cell.mean_cost_usd,
     }
 
 

@@ -23,6 +23,11 @@ def cell_text(target: str | None, prompt: str | None) -> str:
     return " · ".join(filter(None, (target, prompt)))
 
 
+def case_key(suite: str, eval_id: str) -> str:
+    """Return the key by which a page shows and hides all that is about a case."""
+    return f"{suite} {eval_id}"
+
+
 class RowLabels(Struct, frozen=True):
     """The form of result labels: with suite or target if a run has several."""
 
@@ -81,12 +86,29 @@ def row_reasons(result: CaseResult) -> Sequence[str]:
 def row_reason(result: CaseResult) -> str:
     """Return why a result did not pass: the error, else what its evaluators missed; cut after 2,000 characters."""
     reason = " | ".join(_Reason(max_chars=_MAX_CLEANED_CHARS).of_row(result))
-    return reason if len(reason) <= _MAX_REASON_CHARS else f"{reason[:_MAX_REASON_CHARS]}..."
+    return reason if len(reason) <= _MAX_REASON_CHARS else f"{reason[:_MAX_REASON_CHARS]}…"
 
 
 def whole_reason(result: CaseResult) -> str:
     """Return why a result did not pass on one line, at full length."""
     return " | ".join(_Reason(max_chars=None).of_row(result))
+
+
+def broken_names(result: CaseResult) -> Sequence[str]:
+    """Return the names of the evaluators that missed something; none for an error."""
+    if result.error is not None:
+        return ()
+    found = (each for each in result.evaluator_results if not is_requirement_met(each) or _has_missed(each))
+    return [one_line(each.name[:_MAX_CLEANED_CHARS]) for each in found]
+
+
+def _has_missed(result: EvaluatorResult) -> bool:
+    """Return True if an evaluator that counts did not give the full score, or failed."""
+    if result.weight <= 0:
+        return False
+    return result.error is not None or (
+        result.status != "skipped" and (result.score < 1 or result.verdict not in (None, "pass"))
+    )
 
 
 class _Reason(Struct, frozen=True):
@@ -103,17 +125,15 @@ class _Reason(Struct, frozen=True):
             place = "" if message.startswith(f"{result.error.stage} ") else f"{result.error.stage}: "
             return [f"error {place}{message}{took}"]
         broken = [each for each in result.evaluator_results if not is_requirement_met(each)]
-        others = [each for each in result.evaluator_results if is_requirement_met(each) and each.weight > 0]
-        reasons = [*map(self._broken_requirement, broken), *filter(None, map(self._of_evaluator, others))]
+        others = [each for each in result.evaluator_results if is_requirement_met(each) and _has_missed(each)]
+        reasons = [*map(self._broken_requirement, broken), *map(self._of_evaluator, others)]
         return reasons or [self._line(result.reasoning or "no reason was given")]
 
     def _of_evaluator(self, result: EvaluatorResult) -> str:
-        """Return what one evaluator missed; empty if it passed or was skipped."""
+        """Return what one evaluator missed."""
         name = self._line(result.name)
         if result.error is not None:
             return f"{name}: error: {self._line(result.error.message)}"
-        if result.status == "skipped" or (result.score >= 1 and result.verdict in (None, "pass")):
-            return ""
         return f"{name}: {self._missed_text(result) or score_text(result.score)}"
 
     def _broken_requirement(self, result: EvaluatorResult) -> str:

@@ -81,8 +81,8 @@ class ScoreView(Struct, frozen=True):
         code = report.verdict.exit_code
         totals = side_by_side([_quality_rows(report), _count_rows(report)], self.width) if report.targets else []
         blocks = [
-            *(table(rows, self.width, self.paint) for rows in totals),
-            table(_criterion_rows(report), self.width, self.paint) if report.groups else [],
+            *(table(rows, self.width, self.paint, mark=self.signs.ellipsis) for rows in totals),
+            table(_criterion_rows(report), self.width, self.paint, mark=self.signs.ellipsis) if report.groups else [],
             [group_tables(groups, width=self.width, signs=self.signs, paint=self.paint).rstrip()] if groups else [],
             self._lines("lowest scores", report.worst),
             self._lines(f"errors: {errors:,}", report.errors, left_out=errors - len(report.errors)),
@@ -165,7 +165,7 @@ def line_reason(row: CaseResult) -> str:
     missed = [each for each in results if each.value is not None and each.value < 1]
     reasons = " | ".join(f"{each.criterion_name}: {each.reasoning or f'{each.value:g}'}" for each in missed)
     reason = one_line((row.error.message if row.error is not None else "") or reasons) or "no reason was given"
-    return reason if len(reason) <= _MAX_REASON_CHARS else f"{reason[:_MAX_REASON_CHARS]}..."
+    return reason if len(reason) <= _MAX_REASON_CHARS else f"{reason[:_MAX_REASON_CHARS]}…"
 
 
 def _footer(report: RunReport, files: Sequence[str], resume_from: ResumeSource | None) -> list[str]:
@@ -179,7 +179,10 @@ def _footer(report: RunReport, files: Sequence[str], resume_from: ResumeSource |
     if report.state == "interrupted":
         lines += [f"Gate: {one_line(gate.sentence)}" for gate in report.verdict.gates if _all_lines(report).judged]
     if report.folder is not None:
-        lines += [f"Saved to {one_line(report.folder)}", f"Details: agentv show {report.run_id}"]
+        lines += [
+            f"Saved to {one_line(report.folder)}",
+            f"Details: agentv show {report.run_id} (in the browser: agentv view)",
+        ]
         if resume_from is not None and report.state != "finished":
             pipe_hint = "" if resume_from == "files" else "pipe the same stream into "
             lines.append(f"Resume: {pipe_hint}agentv resume {report.run_id} {report.needs}".rstrip())

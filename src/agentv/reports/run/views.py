@@ -1,31 +1,30 @@
-"""Stored runs as text: a run with a line per result, and all stored data of one result."""
+"""A stored result as text, with all its data."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.reports.run.file_changes import ChangesText, FileChanges
-from agentv.reports.run.row_text import PLAIN_LABELS, RowLabels, cell_text, row_reason, row_score
+from agentv.reports.run.row_text import PLAIN_LABELS, row_score
 from agentv.reports.run.transcript import transcript_text
 from agentv.reports.text.amounts import count_text, money_text, percent_text, score_text, seconds_text, tokens_text
 from agentv.reports.text.printable import one_line, printable
 from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
-from agentv.reports.text.width import clip, display_width, pad, wrap, wrap_lines
+from agentv.reports.text.width import display_width, wrap, wrap_lines
 from agentv.scoring.counting.matrix import PlanOrder
 from agentv.scoring.results.aggregation import TURN, row_state
 from agentv.scoring.results.turns import turn_name
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, TraceEvent
-from agentv.types.records.answer import Answer, Partial, Rerun
+from agentv.types.records.answer import Answer, Partial, Rerun, ResultKey
 from agentv.types.records.label import NO_SCORE, Label
 from agentv.types.records.result import CaseResult
-from agentv.types.records.run import CaseRecord, RunRecord
+from agentv.types.records.run import CaseRecord
 
-_CASE_WIDTH = 24
-_TARGET_WIDTH = 16
 _STATES = ("pass", "borderline", "fail", "error", "skipped")
 RERUN_TEXTS: Mapping[Rerun, str] = {
     "failed": "retry --failed",
@@ -36,34 +35,6 @@ RERUN_TEXTS: Mapping[Rerun, str] = {
 """What asked for a further answer of a slot."""
 PARTIAL_ANSWER = "partial answer (before the failure, not scored)"
 PARTIAL_TRANSCRIPT = "partial transcript (before the failure)"
-
-
-class RunView(Struct, frozen=True):
-    """The layout of a run as text."""
-
-    width: int | None = 80
-    """None: lines are not cut."""
-    signs: Signs = UNICODE
-    paint: Paint = without_colour
-
-    def head(self, run: RunRecord, *, state: str, counts: Mapping[str, int]) -> str:
-        """Return the lines above the results."""
-        name = f"  {one_line(run.name)}" if run.name else ""
-        return f"run {run.run_id}{name}  {state}  {run.created_at:%Y-%m-%d %H:%M} UTC\n{counts_text(counts)}\n"
-
-    def rows(self, results: Iterable[CaseResult], labels: RowLabels = PLAIN_LABELS) -> Iterator[str]:
-        """Yield one line per result, with the reason if it did not pass. Names are not cut: they tell results apart."""
-        width = _CASE_WIDTH * 2 if labels.with_suite else _CASE_WIDTH
-        for result in results:
-            state = row_state(result)
-            reason = "" if state == "pass" else row_reason(result)
-            name = labels.name(result) + labels.trial(result)
-            cell = one_line(cell_text(result.slot.target, result.prompt))
-            names = f"{pad(name, width)} {pad(cell, _TARGET_WIDTH)}"
-            rest = f"{names} {row_score(result):4}  {reason}".rstrip()
-            if self.width is not None:
-                rest = clip(rest, max(self.width - 2, display_width(names) + 5), mark=self.signs.ellipsis)
-            yield f"{self.paint(self.signs.marks[state], state_colour(state))} {rest}"
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
@@ -104,18 +75,20 @@ class CaseView(Struct, frozen=True):
     """The number of a re-run of the slot, from 1; 0 for its first answer."""
     after: "CaseView | None" = None
     """The view above, whose question, expectation and answer are not repeated."""
+    others: "tuple[CaseView, ...]" = ()
+    """Further trials with the same answer, scores and steps."""
 
     def render(self) -> str:
         """Return the text, ending with a newline. Every line of untrusted text is behind a gutter."""
         body = self._body()
         is_same = self.after is not None and self._has_answer_of(self.after) and body == self._like(self.after)._body()  # noqa: SLF001 - the same class
-        same = ["  answer, scores and steps: the same as above", *(f"  {fact}" for fact in self._facts())]
+        same = ["  answer, scores and steps: the same as above", *(f"  {fact}" for fact in self._facts_of_trials())]
         blocks = [
-            [*self._head(), *(same if is_same else [])],
+            [*self._head(), *self._trials(), *(same if is_same else [])],
             *(self._section(title, text) for title, text in self._texts() if not (is_same and title == "answer")),
             *([] if is_same else body),
             self._section("human labels", "\n".join(map(_label_text, self.labels))),
-            [] if is_same else self._facts(),
+            [] if is_same else self._facts_of_trials(),
         ]
         return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -141,6 +114,28 @@ class CaseView(Struct, frozen=True):
         """Return a view in the layout of this one."""
         return replace(other, width=self.width, signs=self.signs, paint=self.paint, is_full=self.is_full)
 
+    def _trials(self) -> Iterator[str]:
+        """Yield which trials have this answer, if there are several."""
+        if self.others:
+            *first, last = (str(each.result.slot.trial + 1) for each in (self, *self.others))
+            outcome = "gave this answer" if self.result.error is None else "failed like this"
+            yield f"  trials {', '.join(first)} and {last} {outcome}"
+
+    def _facts_of_trials(self) -> list[str]:
+        if not self.others:
+            return self._facts()
+        views = (self, *self.others)
+        return [f"trial {each.result.slot.trial + 1}: {', '.join(each._facts())}" for each in views if each._facts()]  # noqa: SLF001 - the same class
+
+    def outcome_key(self) -> Hashable:
+        """Return what two trials of a case have in common that gave the same answer with the same scores and steps."""
+        row = self.result
+        of_rerun = self.rerun if row.rerun is not None else None
+        number = row.slot.trial if of_rerun is not None or self.labels else None
+        name = (row.slot.suite, row.eval_id, row.slot.target, row.prompt, number, of_rerun)
+        answer = (row_state(row), row.score, row.candidate_answer, row.answered_by)
+        return name, answer, tuple(map(tuple, self._body()))
+
     def _head(self) -> list[str]:
         """Return the line above a result, wrapped between words."""
         result, state = self.result, row_state(self.result)
@@ -152,7 +147,8 @@ class CaseView(Struct, frozen=True):
             fallback = f" (its fallback {one_line(result.answered_by)} answered)"
         number = f"re-run {self.rerun}" if self.rerun else "a re-run"
         rerun = "" if result.rerun is None else f", {number} ({RERUN_TEXTS[result.rerun]}) that does not count"
-        text = f"{PLAIN_LABELS.label(result)}{fallback}: {state}{score}{rerun}{place}"
+        label = PLAIN_LABELS.case(result) if self.others else PLAIN_LABELS.label(result)
+        text = f"{label}{fallback}: {state}{score}{rerun}{place}"
         is_long = self.width is not None and display_width(text) > self.width - 2
         first, *others = wrap(text, max(self.width - 2, 1)) if is_long and self.width is not None else [text]
         return [f"{mark} {first}", *(f"  {line}" for line in others)]
@@ -295,18 +291,22 @@ def views_in_order(views: Iterable[CaseView], order: PlanOrder) -> Iterator[Case
         slot = view.result.slot
         return order.cell_index((view.result.prompt, slot.target)), slot.trial, view.result.rerun is not None
 
-    above: CaseView | None = None
+    reruns = Counter[ResultKey]()
     for of_case in cases.values():
-        number = 0
         for view in sorted(of_case, key=place):
-            is_rerun = view.result.rerun is not None
-            number = (
-                number + 1
-                if is_rerun and above is not None and above.result.slot == view.result.slot
-                else int(is_rerun)
-            )
-            above = replace(view, rerun=number, after=above and replace(above, after=None))
-            yield above
+            reruns[view.result.slot] += view.result.rerun is not None
+            yield view if view.result.rerun is None else replace(view, rerun=reruns[view.result.slot])
+
+
+def fold_trials(views: Iterable[CaseView]) -> Iterator[CaseView]:
+    """Yield views, trials of a case with the same answer, scores and steps as one; each knows the view above."""
+    groups: dict[Hashable, list[CaseView]] = {}
+    for view in views:
+        groups.setdefault(view.outcome_key(), []).append(view)
+    above: CaseView | None = None
+    for first, *others in groups.values():
+        above = replace(first, others=tuple(others), after=above and replace(above, after=None))
+        yield above
 
 
 def _criterion_text(result: EvaluationResult) -> str:

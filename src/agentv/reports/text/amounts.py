@@ -1,5 +1,9 @@
 """Format numbers: shares, scores, money, durations, tokens."""
 
+import math
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeAlias
+
 from agentv.types.summaries import Interval
 
 _MINUTE_S = 60
@@ -47,14 +51,12 @@ def p_value_text(p: float | None) -> str:
 
 def percent_interval_text(interval: Interval | None) -> str:
     """Return an interval of a share as `68.3 to 75.8 %`; `-` for None."""
-    if interval is None:
-        return "-"
-    return f"{percent_text(interval.low).removesuffix(' %')} to {percent_text(interval.high)}"
+    return "-" if interval is None else bounds_text(interval.low, interval.high, "share")
 
 
 def score_interval_text(interval: Interval | None) -> str:
     """Return an interval of a score as `0.78 to 0.84`; `-` for None."""
-    return "-" if interval is None else f"{score_text(interval.low)} to {score_text(interval.high)}"
+    return "-" if interval is None else bounds_text(interval.low, interval.high, "score")
 
 
 def money_text(dollars: float | None) -> str:
@@ -64,6 +66,13 @@ def money_text(dollars: float | None) -> str:
     if 0 < dollars < _LEAST_SHOWN_USD:
         return f"<${_LEAST_SHOWN_USD:.4f}"
     return f"${dollars:.4f}" if 0 < dollars < _CENTS_FROM_USD else f"${dollars:,.2f}"
+
+
+def unit_cost_text(dollars: float | None) -> str:
+    """Return the cost of one answer, with two significant digits below $0.10, as `$0.000021`; `-` for None."""
+    if dollars is None or dollars >= _CENTS_FROM_USD or dollars <= 0:
+        return money_text(dollars)
+    return f"${dollars:.{1 - math.floor(math.log10(dollars))}f}"
 
 
 def seconds_text(seconds: float | None) -> str:
@@ -110,3 +119,25 @@ def tokens_text(tokens: int) -> str:
 def level_text(level: float) -> str:
     """Return the level of an interval, such as `95 %`."""
     return f"{100 * level:.3g} %"
+
+
+Unit: TypeAlias = Literal["share", "score", "usd", "s"]
+"""The unit of a number that is drawn: a rate or a score of 0..1, dollars, seconds."""
+
+_UNIT_TEXTS: Mapping[Unit, Callable[[float | None], str]] = {
+    "share": percent_text,
+    "score": score_text,
+    "usd": unit_cost_text,
+    "s": seconds_text,
+}
+
+
+def amount_text(value: float | None, unit: Unit) -> str:
+    """Return a number in its unit; `-` for None."""
+    return _UNIT_TEXTS[unit](value)
+
+
+def bounds_text(low: float, high: float, unit: Unit) -> str:
+    """Return two numbers in their unit: `68.3 to 75.8 %`, `0.78 to 0.84`."""
+    first, last = amount_text(low, unit), amount_text(high, unit)
+    return f"{first.removesuffix(' %')} to {last}"

@@ -45,11 +45,16 @@ class Signs(Struct, frozen=True):
     def escape_unsupported(self, text: str) -> str:
         """Return `text`; if these signs are ASCII, with every character outside ASCII escaped.
 
-        The dot between the names of a case, target and prompt becomes the dot of these signs.
+        The dot between the names of a case, target and prompt becomes the dot of these signs, and `…` their ellipsis.
         """
         if not self.is_ascii:
             return text
-        return text.replace(" · ", f" {self.dot} ").encode("ascii", "backslashreplace").decode()
+        return (
+            text.replace(" · ", f" {self.dot} ")
+            .replace("…", self.ellipsis)
+            .encode("ascii", "backslashreplace")
+            .decode()
+        )
 
 
 UNICODE = Signs(

@@ -1,5 +1,6 @@
 """Text by its width on a terminal: measured, cut, padded and wrapped; aligned tables of names and values."""
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
@@ -107,7 +108,7 @@ def wrap(text: str, width: int) -> list[str]:
             continue
         if line:
             lines.append(line)
-        *full, line = _split_word(word, width)
+        *full, line = _split_word(word, width, is_at_signs=True)
         lines.extend(full)
     return [*lines, line] if line or not lines else lines
 
@@ -129,12 +130,22 @@ def fold(line: str, width: int) -> list[str]:
     return [line] if display_width(line) <= width else _split_word(line, max(width, 2))
 
 
-def _split_word(word: str, width: int) -> list[str]:
-    """Return the pieces of a word that is longer than a line."""
+_BREAK_AFTER = re.compile(r".*[-_/.,;:=&?)\]}]", re.DOTALL)
+
+
+def _split_word(word: str, width: int, *, is_at_signs: bool = False) -> list[str]:
+    """Return the pieces of a word that is longer than a line; with `is_at_signs`, split after a sign such as `-`.
+
+    A piece that would be less than half a line is not split at a sign.
+    """
     pieces = [""]
     for cluster in graphemes(word):
         if pieces[-1] and display_width(pieces[-1] + cluster) > width:
-            pieces.append("")
+            found = _BREAK_AFTER.match(pieces[-1]) if is_at_signs else None
+            if found is not None and display_width(found[0]) >= width // 2:
+                pieces[-1:] = [found[0], pieces[-1][found.end() :]]
+            else:
+                pieces.append("")
         pieces[-1] += cluster
     return pieces
 
@@ -143,19 +154,20 @@ _MIN_NAME_WIDTH = 8
 _MAX_REASON_LINES = 3
 
 
-def table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> list[str]:
+def table(rows: Sequence[Sequence[str]], width: int | None, paint: Paint, *, mark: str = "…") -> list[str]:
     """Return an aligned table: names on the left, cut to fit `width`, values right-aligned; the head is dim.
 
-    If even short names leave no room for the columns, each row becomes a name with its values below.
+    `mark` stands where a name is cut. If even short names leave no room for the columns, each row becomes a name with
+    its values below.
     """
     if not rows:
         return []
     name_width, *widths = (max(map(display_width, column)) for column in zip(*rows, strict=True))
     if width is not None and _MIN_NAME_WIDTH + sum(widths) + 2 * len(widths) > width:
-        return _stacked(rows, width, paint)
+        return _stacked(rows, width, paint, mark)
     if width is not None:
         name_width = min(name_width, max(width - sum(widths) - 2 * len(widths), _MIN_NAME_WIDTH))
-    names = clip_names([row[0] for row in rows], name_width, mark="..")
+    names = clip_names([row[0] for row in rows], name_width, mark=mark)
     lines = []
     for name, (_, *cells) in zip(names, rows, strict=True):
         aligned = [pad(cell, room, right=True) for cell, room in zip(cells, widths, strict=True)]
@@ -180,15 +192,15 @@ def _table_width(rows: Sequence[Sequence[str]]) -> int:
     return sum(max(map(display_width, column)) for column in columns) + 2 * (len(columns) - 1)
 
 
-def _stacked(rows: Sequence[Sequence[str]], width: int, paint: Paint) -> list[str]:
+def _stacked(rows: Sequence[Sequence[str]], width: int, paint: Paint, mark: str) -> list[str]:
     """Return each row as its name and, indented below, as many labelled values per line as fit."""
     (_, *heads), *others = rows
     lines = []
     for name, *cells in others:
-        lines.append(paint(clip(name, width, mark=".."), "bold"))
+        lines.append(paint(clip(name, width, mark=mark), "bold"))
         line = ""
         for head, cell in zip(heads, cells, strict=True):
-            value = clip(f"  {head} {cell}", width, mark="..")
+            value = clip(f"  {head} {cell}", width, mark=mark)
             if line and display_width(line + value) > width:
                 lines.append(line)
                 line = ""

@@ -40,7 +40,7 @@ class CaseDifference(Struct, frozen=True):
     @property
     def change(self) -> Change:
         """`regressed` if lost or passed only before, `improved` if won or passed only after, otherwise `same`."""
-        return _change(self.outcome, self.passed_before, self.passed_after)
+        return change_of(self.outcome, self.passed_before, self.passed_after)
 
 
 class CaseDifferences(Sequence[CaseDifference]):
@@ -77,7 +77,7 @@ class CaseDifferences(Sequence[CaseDifference]):
             after=after,
             passed_before=passed_before,
             passed_after=passed_after,
-            outcome=_outcome(after - before, self._threshold),
+            outcome=outcome_of(after - before, self._threshold),
             is_content_changed=self._is_content_changed(self.pairs.first[index], self.pairs.second[index]),
         )
 
@@ -93,13 +93,13 @@ class CaseDifferences(Sequence[CaseDifference]):
     @cached_property
     def outcomes(self) -> Sequence[Outcome]:
         """The outcome of each pair."""
-        return [_outcome(each, self._threshold) for each in self.differences]
+        return [outcome_of(each, self._threshold) for each in self.differences]
 
     @cached_property
     def changes(self) -> Sequence[Change]:
         """The kind of change of each pair."""
         shares = ((passed_before, passed_after) for _, _, passed_before, passed_after in self.values())
-        return [_change(outcome, *each) for outcome, each in zip(self.outcomes, shares, strict=True)]
+        return [change_of(outcome, *each) for outcome, each in zip(self.outcomes, shares, strict=True)]
 
     def with_changed_content(self) -> Iterator[CaseName]:
         """Yield the cases whose prompt, expectations or evaluators are known to differ between the runs."""
@@ -128,13 +128,15 @@ class CaseDifferences(Sequence[CaseDifference]):
         return old is not None and new is not None and old != new
 
 
-def _outcome(difference: float, threshold: float) -> Outcome:
+def outcome_of(difference: float, threshold: float = THRESHOLD) -> Outcome:
+    """Return whether a difference of mean scores is a win, a loss or a tie."""
     if abs(difference) < threshold - ROUNDING or not difference:
         return "tie"
     return "win" if difference > 0 else "loss"
 
 
-def _change(outcome: Outcome, passed_before: float, passed_after: float) -> Change:
+def change_of(outcome: Outcome, passed_before: float, passed_after: float) -> Change:
+    """Return the change of a case from its outcome and the shares of its repeats that passed before and after."""
     if outcome == "loss" or _only_first_passed(passed_before, passed_after):
         return "regressed"
     return "improved" if outcome == "win" or _only_first_passed(passed_after, passed_before) else "same"

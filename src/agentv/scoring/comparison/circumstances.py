@@ -108,11 +108,22 @@ def _commit(run_json: JsonObject) -> str | None:
 
 
 def _evaluators(before: Side, after: Side) -> Iterator[Circumstance]:
-    old, new = set(before.measures), set(after.measures)
-    for measure in (*before.measures, *after.measures):
-        name = evaluator_of(measure)
-        if name is not None:
-            yield Circumstance(f"evaluator {name}", _present(measure in old), _present(measure in new))
+    """Yield the type of each evaluator in both runs; types that are not known in one of them do not differ."""
+    old, new = _types(before), _types(after)
+    for name in dict.fromkeys((*old, *new)):
+        is_known = "" not in (old.get(name), new.get(name))
+        if is_known or name not in old or name not in new:
+            yield Circumstance(f"evaluator {name}", _type_text(old.get(name)), _type_text(new.get(name)))
+
+
+def _types(side: Side) -> dict[str, str]:
+    """Return the types of the evaluators by name, "" for one whose type is not known."""
+    judged = {name: "" for measure in side.measures if (name := evaluator_of(measure)) is not None}
+    return judged | {name: ", ".join(sorted(types)) for name, types in side.evaluator_types.items()}
+
+
+def _type_text(type_: str | None) -> str | None:
+    return "present" if type_ == "" else type_
 
 
 def _present(is_present: bool) -> str | None:  # noqa: FBT001 - the only argument

@@ -3,12 +3,20 @@
 import math
 import random
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.scoring.comparison.case_differences import ROUNDING, THRESHOLD, CaseDifferences, Change, Outcome
+from agentv.scoring.comparison.case_differences import (
+    ROUNDING,
+    THRESHOLD,
+    CaseDifference,
+    CaseDifferences,
+    Change,
+    Outcome,
+)
+from agentv.scoring.comparison.explanations import ComparisonOutputs, Explanation
 from agentv.scoring.comparison.measured import MeasureDifference, measure_difference, unpaired_difference
 from agentv.scoring.comparison.pairs import Alignment, Pair, Pairs, align, no_pairs
 from agentv.scoring.comparison.sides import (
@@ -22,12 +30,10 @@ from agentv.scoring.comparison.unmatched import why_unmatched
 from agentv.scoring.gates.gates import ScoreChange
 from agentv.scoring.statistics.differences import holm
 from agentv.scoring.statistics.power import SIGNIFICANCE
-from agentv.types.results import CaseName
+from agentv.types.errors import ConfigError
 from agentv.types.summaries import BaselineSummary
-from agentv.types.views import one_line, table_html
+from agentv.types.views import escape, one_line
 
-_MAX_SHOWN = 10
-"""The number of regressed cases, and of improved ones, in the text of a comparison."""
 _SEED = 0
 _MAX_TARGETS = 5
 """Up to this many targets are named in what was found; those that are worse are always named."""
@@ -53,6 +59,7 @@ class Comparison(Struct, frozen=True):
     spending: tuple[MeasureDifference, ...]
     is_paired: bool = True
     """False if the runs are independent samples: there are no pairs, and all cases count."""
+    outputs: ComparisonOutputs | None = None
 
     @property
     def finding(self) -> Finding:
@@ -92,64 +99,42 @@ class Comparison(Struct, frozen=True):
         """The mean difference over all pairs, where a case counts once for each target; 0.0 without pairs."""
         return math.fsum(case.difference for case in self.cases) / max(1, len(self.cases))
 
+    def explain(self, cases: Sequence[CaseDifference]) -> Sequence[Explanation]:
+        """Return what is behind the scores of cases such as `fell()`, in their order.
+
+        An explanation has `question`, `expected`, and of the runs `before` and `after` the `answer` and the `reason`
+        of its score. A text that is not stored is empty or None.
+        """
+        return [Explanation()] * len(cases) if self.outputs is None else self.outputs.explain(cases)
+
+    def to_dataframe(self) -> Any:
+        """Return one row for each case in both runs, as a DataFrame of pandas, else of polars, else as an Arrow table.
+
+        Its columns: suite, case, target, prompt, change, score_before, score_after, difference, question, expected,
+        answer_before, answer_after, reason_before and reason_after. Raises MissingExtraError if none of these packages
+        is installed.
+        """
+        if self.outputs is None:
+            raise ConfigError("only a comparison that compare() returned can be converted to a data frame")
+        return self.outputs.frame(self)
+
     def __str__(self) -> str:
-        """Return the finding, the first cases whose score fell or rose, and a line for each measure."""
-        rows = (*self._moved_rows(), *self._rows())
-        return "\n".join((self._heading(), *(f"  {'  '.join(filter(None, row))}" for row in rows)))
+        """Return what `agentv compare` prints; of a comparison that `compare()` did not return, the finding."""
+        return self._heading() if self.outputs is None else self.outputs.text(self)
 
     def __repr__(self) -> str:
         """Return `str(self)`: the fields are those of all cases."""
         return str(self)
 
     def _repr_html_(self) -> str:
-        """Return the content of `str(self)` as HTML tables, for notebooks."""
-        moved = self._moved_rows()
-        cases = table_html("", ("", "case", "score"), moved) if moved else ""
-        measures = ("measure", "before", "after", "difference", "95 % CI", "p")
-        return table_html(self._heading(), measures, self._rows()) + cases
+        """Return what `agentv compare` prints as HTML, for notebooks."""
+        return f"<p>{escape(self._heading())}</p>" if self.outputs is None else self.outputs.html(self)
 
     def _heading(self) -> str:
         cases = 0 if self.score is None else self.score.cases
         return one_line(
             f"{self.after.label} compared with {self.before.label} over {cases:,} cases: {finding_text(self)}"
         )
-
-    def _rows(self) -> list[tuple[str, ...]]:
-        measures = (self.score, self.passed, *self.evaluators, *self.spending)
-        return [
-            (
-                each.measure,
-                f"{each.before:.4g}",
-                f"{each.after:.4g}",
-                f"{each.difference:+.4g}",
-                "" if each.interval is None else f"{each.interval.low:+.4g} to {each.interval.high:+.4g}",
-                "" if each.p is None else f"p = {each.p:.3g}",
-            )
-            for each in measures
-            if each is not None
-        ]
-
-    def _moved_rows(self) -> list[tuple[str, ...]]:
-        """Return `fell` or `rose`, name and scores of the first cases whose score fell, then of those that rose."""
-        rows: list[tuple[str, ...]] = []
-        for word, cases in (("fell", self.fell()), ("rose", self.rose())):
-            rows += [
-                (word, self._name_of(each.pair.after), f"{each.before:.2f} -> {each.after:.2f}")
-                for each in cases[:_MAX_SHOWN]
-            ]
-            if len(cases) > _MAX_SHOWN:
-                rows.append((word, f"and {len(cases) - _MAX_SHOWN:,} more", ""))
-        return rows
-
-    def _name_of(self, name: CaseName) -> str:
-        """Return the id of a case, with suite, target and prompt where there are several."""
-        parts = (
-            (name.suite, len(self.after.suites) > 1),
-            (name.eval_id, True),
-            (name.target, len(self.after.targets) > 1),
-            (name.prompt or "", len(self.after.prompts) > 1),
-        )
-        return one_line(" · ".join(part for part, is_shown in parts if is_shown and part))
 
     def outcomes(self, outcome: Outcome) -> int:
         """Return the number of pairs with this outcome."""
@@ -318,7 +303,7 @@ def _score_text(score: MeasureDifference) -> str:
 
 def _found(score: MeasureDifference) -> str:
     finding = _finding(score)
-    return f"{finding} (n needed: {_needed(score)})" if finding == "no significant difference" else finding
+    return f"{finding} (n needed: {needed_text(score)})" if finding == "no significant difference" else finding
 
 
 def changes_text(fell: int, rose: int, noun: str = "case") -> str:
@@ -329,7 +314,8 @@ def changes_text(fell: int, rose: int, noun: str = "case") -> str:
     return f"{more:,} {noun if more == 1 else f'{noun}s'} {first}, {f'{fewer:,}' if fewer else 'none'} {second}"
 
 
-def _needed(score: MeasureDifference) -> str:
+def needed_text(score: MeasureDifference) -> str:
+    """Return the number of cases to detect the difference at 80 % power, `more than N`, or why it is unknown."""
     if score.independent is not None and score.detectable is None:
         return "unknown, too few cases"
     if not score.difference:

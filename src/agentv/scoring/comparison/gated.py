@@ -1,14 +1,17 @@
 """The measurements that gates can check on a run that is compared with an earlier one."""
 
 from collections.abc import Collection
+from functools import cached_property
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.scoring.comparison.case_differences import Change
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.confirmations import Confirmations
 from agentv.scoring.comparison.measured import MeasureDifference
+from agentv.scoring.comparison.not_in_baseline import not_in_baseline
 from agentv.scoring.comparison.sides import PASSED, SCORE, evaluator_measure, evaluator_of
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.gates.gates import Measurements, ScoreChange
@@ -174,8 +177,6 @@ class ComparedPairs:
     unverified = reruns = rerun_answers = rescored = clamped = 0
     judge_failures = (0, 0)
     """All are always 0: the reports of the two runs give these numbers."""
-    not_in_baseline = NotInBaseline()
-    """Always empty: the report of the comparison lists the cases of only one run."""
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
@@ -201,6 +202,13 @@ class ComparedPairs:
                 if side.error_count(name):
                     self.all.add("error", None)
 
+    @cached_property
+    def not_in_baseline(self) -> NotInBaseline:
+        """The cases of the later run that the earlier one does not have; none if the runs are not paired."""
+        if not self._comparison.is_paired:
+            return NotInBaseline()
+        return replace(not_in_baseline(self._comparison), selectors=())  # the options of `agentv run`
+
     def of_suite(self, suite: str) -> Measurements:
         """Raise NotImplementedError: a comparison has no gates of suites."""
         raise NotImplementedError(suite)
@@ -209,8 +217,9 @@ class ComparedPairs:
         """Return what the comparison found on the mean score."""
         return self._comparison.score_change()
 
-    def why_not_compared(self) -> None:
-        """Return None: the report lists the cases of only one run, and the two runs were chosen."""
+    def why_not_compared(self) -> str | None:
+        """Return why gates for change cannot measure the later run; None if they can."""
+        return self.not_in_baseline.unmeasured.get("")
 
     def measure(self, name: str, argument: str | None, field: str | None) -> float | None:
         """Return the value of one of COMPARE_METRICS, None when there is nothing to measure."""

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.sides import PASSED, Side
+from agentv.scoring.gates.failing_cases import MAX_FAILED_CASES
 from agentv.scoring.gates.gates import NO_PAIRS
 from agentv.types.summaries import NotInBaseline
 
@@ -24,6 +25,7 @@ def not_in_baseline(comparison: Comparison) -> NotInBaseline:
     """
     after, new = comparison.after, comparison.alignment.only_after
     shares = [after.mean(PASSED, name) for name in new]
+    failed = [name[:2] for name, share in zip(new, shares, strict=True) if share is not None and share < _HALF]
     planned = _groups(after, range(after.case_count))
     compared = _groups(after, comparison.cases.pairs.second)
     paired = _groups(after, comparison.alignment.pairs.second)
@@ -33,10 +35,11 @@ def not_in_baseline(comparison: Comparison) -> NotInBaseline:
         total=len(new),
         cases=len({name[:2] for name in new}),
         passed=sum(share is not None and share >= _HALF for share in shares),
-        failed=sum(share is not None and share < _HALF for share in shares),
+        failed=len(failed),
         has_prompts=any(name.prompt is not None for name in new),
         selectors=tuple(dict.fromkeys(_selector(group, comparison.before) for group in absent)),
         unmeasured={suite: why for suite, why in whys.items() if why is not None},
+        failed_cases=tuple(dict.fromkeys(failed))[:MAX_FAILED_CASES],
     )
 
 

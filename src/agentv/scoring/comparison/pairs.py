@@ -7,7 +7,7 @@ from typing import overload
 from msgspec import Struct
 
 from agentv.scoring.comparison.sides import Side
-from agentv.scoring.comparison.suites import pair_suites
+from agentv.scoring.comparison.suites import counterparts
 from agentv.types.results import CaseName
 
 
@@ -73,9 +73,7 @@ def no_pairs(before: Side, after: Side) -> Pairs:
 
 def counterpart_suites(before: Side, after: Side) -> dict[str, str]:
     """Return the later name of each suite that both runs have, by its earlier name; single suites are paired."""
-    if len(before.suites) == len(after.suites) == 1:
-        return {before.suites[0]: after.suites[0]}
-    return pair_suites(before.suites, after.suites)
+    return counterparts(before.suites, after.suites)
 
 
 def align(before: Side, after: Side) -> Alignment:

@@ -47,6 +47,8 @@ class ScoredRow(Struct, frozen=True):
     position: RowPosition | None = None
     """None if the row was not read from a results.jsonl."""
     session: str | None = None
+    evaluator_types: Mapping[str, str] = field(default_factory=dict)
+    """The types of the row's evaluators by name; those of a file of scores are not known."""
     """None for a row without one; cases of one session are not independent."""
     repeats: int = 1
     """The number of results that the row stands for, each with these values; more than 1 in a baseline."""
@@ -75,7 +77,7 @@ def tokens_used(*usages: Usage | None) -> float | None:
     return float(sum(known)) if known else None
 
 
-def scored_row(result: CaseResult) -> ScoredRow:
+def scored_row(result: CaseResult, position: RowPosition | None = None) -> ScoredRow:
     """Return the values of a result that comparisons need."""
     state = row_state(result)
     measures = judged_measures(state, result.score)
@@ -89,7 +91,8 @@ def scored_row(result: CaseResult) -> ScoredRow:
     }
     if state not in ("error", "skipped"):
         measures |= {name: value for name, value in spending.items() if value is not None}
-    return ScoredRow(result.slot, state, measures, session=result.session)
+    types = {each.name: each.type for each in result.evaluator_results}
+    return ScoredRow(result.slot, state, measures, position, session=result.session, evaluator_types=types)
 
 
 class Column(Struct):
@@ -191,6 +194,7 @@ class Side:
         self._prompts: dict[str | None, None] = {}
         self._planned_prompts: dict[str | None, None] = {}
         self._columns: dict[str, Column] = {}
+        self._evaluator_types: dict[tuple[str, str], None] = {}
         self._rows = array("I")
         self._errors = array("I")
         self._worst = _Extremes()
@@ -214,6 +218,7 @@ class Side:
             self._sessions[index] = row.session
         self._rows[index] += row.repeats
         self._errors[index] += row.repeats if row.state == "error" else 0
+        self._evaluator_types.update(dict.fromkeys(row.evaluator_types.items()))
         for name, value in row.measures.items():
             self._columns.setdefault(name, Column()).add(index, value, row.repeats)
         if row.position is not None:
@@ -296,6 +301,14 @@ class Side:
     def prompts(self) -> tuple[str | None, ...]:
         """The prompts of all rows, in the order of the cases; None for rows of suites without prompts."""
         return tuple(_in_order_of(self._planned_prompts, self._prompts))
+
+    @property
+    def evaluator_types(self) -> Mapping[str, tuple[str, ...]]:
+        """The types of the evaluators of all rows by name: several if cases have other evaluators of one name."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, type_ in self._evaluator_types:
+            found[name] = (*found.get(name, ()), type_)
+        return found
 
     @property
     def measures(self) -> tuple[str, ...]:

@@ -20,6 +20,11 @@ def pair_suites(before: Iterable[str], after: Iterable[str]) -> dict[str, str]:
     }
 
 
+def counterparts(before: Sequence[str], after: Sequence[str]) -> dict[str, str]:
+    """Return the later path of each suite that is in both runs, by its earlier path; single suites are paired."""
+    return {before[0]: after[0]} if len(before) == len(after) == 1 else pair_suites(before, after)
+
+
 def renamed_suites(before: Iterable[str], after: Iterable[str]) -> dict[str, str]:
     """Return the suites of `pair_suites` whose paths differ."""
     return {old: new for old, new in pair_suites(before, after).items() if old != new}

@@ -38,8 +38,12 @@ _SEED = 0
 _MIN_CELLS = 2
 
 
-def matrix_summary(cells: Mapping[CellName, Tally]) -> MatrixSummary | None:
+def matrix_summary(
+    cells: Mapping[CellName, Tally], costs: Mapping[CellName, float | None] | None = None
+) -> MatrixSummary | None:
     """Return the matrix of a run's cells, None with fewer than two cells. Each tally has the sums of its cases.
+
+    `costs` are the mean costs of an answer, in dollars, as far as they are known.
 
     The best cell has the highest mean. It is compared with each other one by a paired permutation test over the cases
     that both have, with all p corrected by Holm's method. It is significantly best if each of these tests
@@ -53,12 +57,12 @@ def matrix_summary(cells: Mapping[CellName, Tally]) -> MatrixSummary | None:
     return MatrixSummary(
         prompts=tuple(dict.fromkeys(prompt for prompt, _ in cells)),
         targets=tuple(dict.fromkeys(target for _, target in cells)),
-        cells=tuple(_cell(name, tally) for name, tally in cells.items()),
+        cells=tuple(_cell(name, tally, (costs or {}).get(name)) for name, tally in cells.items()),
         best=_best(cells),
     )
 
 
-def _cell(name: CellName, tally: Tally) -> CellSummary:
+def _cell(name: CellName, tally: Tally, mean_cost_usd: float | None) -> CellSummary:
     return CellSummary(
         prompt=name[0],
         target=name[1],
@@ -67,6 +71,7 @@ def _cell(name: CellName, tally: Tally) -> CellSummary:
         pass_rate=tally.pass_rate,
         mean_interval=tally.mean_interval,
         pass_rate_interval=tally.pass_rate_interval,
+        mean_cost_usd=mean_cost_usd,
     )
 
 

@@ -366,7 +366,10 @@ class Summary:
         """Return the matrix of prompts and targets; None if there is only one combination of them."""
         targets = self.counts.targets.items()
         cells = {(prompt, name): cell for name, tally in targets for prompt, cell in tally.prompts.items()}
-        return matrix_summary({name: cells[name] for name in sorted(cells, key=self._order.cell_index)})
+        costs = {
+            (prompt, name): each.mean_usd for name, tally in targets for prompt, each in tally.answer_costs.items()
+        }
+        return matrix_summary({name: cells[name] for name in sorted(cells, key=self._order.cell_index)}, costs)
 
     def report(self, run_id: str, state: RunState, verdict: RunVerdict) -> RunReport:
         """Return the report of all rows so far; fields that rows do not determine are left to the caller."""

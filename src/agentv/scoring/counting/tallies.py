@@ -540,12 +540,31 @@ class _Spending(Struct):
         return not is_unpriced
 
 
+class AnswerCosts(Struct):
+    """The number of answers, and their cost in dollars; None if that of any is unknown."""
+
+    answers: int = 0
+    total_usd: float | None = 0.0
+
+    def add(self, cost_usd: float | None) -> None:
+        """Add one answer."""
+        self.answers += 1
+        self.total_usd = None if cost_usd is None or self.total_usd is None else self.total_usd + cost_usd
+
+    @property
+    def mean_usd(self) -> float | None:
+        """The mean cost of an answer; None without answers, or if a cost is unknown."""
+        return None if self.total_usd is None or not self.answers else self.total_usd / self.answers
+
+
 class TargetTally(Struct):
     """The counts, durations and costs of the rows of one target."""
 
     rows: Tally = field(default_factory=Tally)
     prompts: dict[str | None, Tally] = field(default_factory=dict)
     """The rows by prompt, None for those without; filled only for rows with prompts and for shared cases."""
+    answer_costs: dict[str | None, AnswerCosts] = field(default_factory=dict)
+    """The costs of the target's answers by prompt, None for rows without one."""
     latencies: Durations = field(default_factory=Durations)
     target: _Spending = field(default_factory=_Spending)
     judge: _Spending = field(default_factory=_Spending)
@@ -577,6 +596,11 @@ class TargetTally(Struct):
         else:
             usage, cost_usd, is_estimated = spending.usage, spending.cost_usd, spending.estimated
         is_priced = self.target.add(usage, cost_usd, called=is_answered, is_estimated=is_estimated)
+        if is_answered:
+            costs = self.answer_costs.get(result.slot.prompt)
+            if costs is None:
+                costs = self.answer_costs[result.slot.prompt] = AnswerCosts()
+            costs.add(cost_usd)
         if result.cached:
             self.saved_usd += cost_usd or 0.0
         self.clamped += any(map(is_clamped, result.evaluator_results))
@@ -626,6 +650,9 @@ def target_summary(name: str, tally: TargetTally) -> TargetSummary:
         latency_median_interval=latency_interval([tally.latencies], 0.5),
         latency_p95_interval=latency_interval([tally.latencies], 0.95),
         trials=trial_summaries(tally.trials()),
+        latency_p5_s=_percentile_s(tally.latencies, 0.05),
+        latency_p25_s=_percentile_s(tally.latencies, 0.25),
+        latency_p75_s=_percentile_s(tally.latencies, 0.75),
     )
 
 

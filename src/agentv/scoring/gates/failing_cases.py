@@ -69,13 +69,18 @@ def case_name(row: CaseResult) -> CaseName:
     return CaseName(row.slot.suite, row.slot.eval_id, row.slot.target, row.slot.prompt)
 
 
-_STATES_WORST_FIRST: tuple[RowState, ...] = ("fail", "borderline", "error", "pass", "skipped")
-_STATE_RANKS = {state: rank for rank, state in enumerate(_STATES_WORST_FIRST)}
+STATES_WORST_FIRST: tuple[RowState, ...] = ("fail", "borderline", "error", "pass", "skipped")
+_STATE_RANKS = {state: rank for rank, state in enumerate(STATES_WORST_FIRST)}
 
 
 def shown_first(row: CaseResult) -> tuple[int, int]:
     """Return the key of a case's results by which the first one is shown: the first trial of the worst state."""
-    return _STATE_RANKS[row_state(row)], row.slot.trial
+    return shown_rank(row_state(row), row.slot.trial)
+
+
+def shown_rank(state: RowState, trial: int) -> tuple[int, int]:
+    """Return the key of a trial of a case by which the first one is shown: the first trial of the worst state."""
+    return _STATE_RANKS[state], trial
 
 
 class _Case(Struct, frozen=True):

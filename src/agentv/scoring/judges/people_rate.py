@@ -69,6 +69,8 @@ class PeopleRate(Struct, frozen=True):
     """The rate if people failed all skipped answers, and if they passed all of them."""
     is_picked: bool
     """True if the labelled answers were not drawn at random, so that they may differ from the others."""
+    unlabelled: float = 0.0
+    """The share of answers whose verdict of the judge no labelled answer has; half of them count as passes."""
     ignored: int = 0
     """The number of labelled answers that were picked, and are not counted because others were drawn."""
 
@@ -118,6 +120,7 @@ def people_rate(labelled: Sequence[JudgedAnswer], people: PeopleVerdicts, totals
         skipped=len(counted) - len(answered),
         bounds=(stratified_rate(failed), stratified_rate(passed)),
         is_picked=not drawn and not is_census,
+        unlabelled=math.fsum(each.share for each in strata if not each.n),
         ignored=len(labelled) - len(counted),
     )
 

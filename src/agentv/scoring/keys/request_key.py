@@ -16,7 +16,7 @@ REPLACED = "replaced"
 
 CALL_SETTINGS = frozenset(
     {
-        "judge_target",
+        *("judge", "judge_target"),
         "workers",
         "provider_batching",
         "batch_api",

@@ -72,3 +72,17 @@ def words_of(text: str) -> tuple[str, ...]:
     ('It', 's', '42', '你', '好')
     """
     return tuple((_ascii_word if text.isascii() else _word).findall(text))
+
+
+_token = regex.compile(rf"(?:{_UNSPACED}\p{{M}}*|(?:(?!{_UNSPACED})\w)+|(?!\s)\X)\s*|^\s+")
+
+
+def tokens_of(text: str) -> list[str]:
+    """Return the words and the other characters of a text in order, each with the white space after it.
+
+    Together they are the text. White space at its start is a token of its own.
+
+    >>> tokens_of("It is 42, 你好!")
+    ['It ', 'is ', '42', ', ', '你', '好', '!']
+    """
+    return _token.findall(text)

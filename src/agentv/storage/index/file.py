@@ -4,7 +4,7 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,6 +12,10 @@ from pathlib import Path
 from agentv.storage.index.schema import APPLICATION_ID, TABLES, TABLES_OF_RUN, VERSION
 
 INDEX_FILE = "index.db"
+
+PAGES_FOLDER = "index.db.d"
+"""The folder of the indexes of single runs; the line of .gitignore for `index.db` covers it."""
+
 BUSY_S = 5.0
 """Seconds that one process waits for another that writes to the index."""
 
@@ -19,7 +23,8 @@ BUSY_STEP_S = 0.01
 """Seconds between two attempts to switch to WAL."""
 
 _IN_MEMORY = ":memory:"
-_PAGE_CACHE_KIB = 32 * 1024
+PAGE_CACHE_KIB = 32 * 1024
+"""The pages of a file that one connection keeps in memory."""
 _BROKEN_FILE_CODES = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -35,14 +40,32 @@ def open_index_file(home: Path, *, busy_s: float = BUSY_S) -> sqlite3.Connection
 
     Raises sqlite3.Error or OSError when it cannot be used: locked for too long, or in a read-only folder.
     """
-    path = home / INDEX_FILE
+    return open_database(home / INDEX_FILE, busy_s=busy_s)
+
+
+def open_database(path: Path, *, busy_s: float = BUSY_S, cache_kib: int = PAGE_CACHE_KIB) -> sqlite3.Connection:
+    """Open or create an index file; as `open_index_file`. `cache_kib` bounds the pages that it keeps in memory."""
     try:
-        return _open(path, busy_s)
+        connection = _open(path, busy_s)
     except sqlite3.DatabaseError as error:
         if not is_broken(error):
             raise
-        discard_index_file(home)
-        return _open(path, busy_s)
+        discard_database(path)
+        connection = _open(path, busy_s)
+    connection.execute(f"PRAGMA cache_size = -{cache_kib}")
+    return connection
+
+
+def pages_file(home: Path, run_id: str) -> Path:
+    """Return the path of the index of a single run of `home`."""
+    return home / PAGES_FOLDER / f"{run_id}.db"
+
+
+def remove_pages_files(home: Path, run_ids: Collection[str]) -> None:
+    """Delete the indexes of single runs but those of `run_ids`."""
+    for path in (home / PAGES_FOLDER).glob("*.db*"):
+        if path.name.partition(".db")[0] not in run_ids:
+            path.unlink(missing_ok=True)
 
 
 def is_broken(error: sqlite3.Error) -> bool:
@@ -50,14 +73,13 @@ def is_broken(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BROKEN_FILE_CODES
 
 
-def discard_index_file(home: Path) -> None:
-    """Delete a broken index, unless another process has replaced it already."""
-    path = home / INDEX_FILE
-    descriptor = os.open(home / f"{INDEX_FILE}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+def discard_database(path: Path) -> None:
+    """Delete a broken index file, unless another process has replaced it already."""
+    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if not _is_sound(path):
-            for each in (path, *(path.with_name(f"{INDEX_FILE}-{end}") for end in ("wal", "shm"))):
+            for each in (path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm"))):
                 each.unlink(missing_ok=True)
     finally:
         os.close(descriptor)
@@ -79,7 +101,7 @@ def _open(path: Path, busy_s: float) -> sqlite3.Connection:
     try:
         _use_wal(connection, busy_s)
         connection.execute("PRAGMA synchronous = NORMAL")
-        _ensure_tables(connection)
+        _ensure_tables(connection, busy_s=busy_s)
     except sqlite3.Error:
         connection.close()
         raise
@@ -96,7 +118,7 @@ def _use_wal(connection: sqlite3.Connection, busy_s: float) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= ends_at:
+            if not _is_busy(error) or time.monotonic() >= ends_at:
                 raise
             time.sleep(BUSY_STEP_S)
         else:
@@ -104,22 +126,38 @@ def _use_wal(connection: sqlite3.Connection, busy_s: float) -> None:
 
 
 def _connect(name: str, *, busy_s: float = BUSY_S) -> sqlite3.Connection:
-    connection = sqlite3.connect(name, timeout=busy_s, isolation_level=None)
-    connection.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
+    # One thread at a time may use it; which one it is, is up to the caller.
+    connection = sqlite3.connect(name, timeout=busy_s, isolation_level=None, check_same_thread=False)
+    connection.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.create_function("fits", 2, fnmatchcase, deterministic=True)
     return connection
 
 
-def _ensure_tables(connection: sqlite3.Connection) -> None:
-    """Drop the tables of another version or a foreign database, and create those of this version."""
-    if _is_ours(connection):
-        return
+def _ensure_tables(connection: sqlite3.Connection, *, busy_s: float = BUSY_S) -> None:
+    """Drop the tables of another version or a foreign database, and create those of this version.
+
+    Another process may create the tables meanwhile, and then write without a pause (Indexer); so this does not wait for
+    its turn to write, but looks again.
+    """
+    ends_at = time.monotonic() + busy_s
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_STEP_S * 1000:.0f}")
+    while not _is_ours(connection):
+        try:
+            _make_tables(connection)
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() >= ends_at:
+                raise
+    connection.execute(f"PRAGMA busy_timeout = {busy_s * 1000:.0f}")
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
     with writing(connection):
-        # Another process may have created the tables while this one waited.
         if _is_ours(connection):
             return
-        table_names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        table_names = """
+            SELECT name FROM sqlite_master
+            WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'words_%'"""
         for (name,) in connection.execute(table_names).fetchall():
             quoted = name.replace('"', '""')
             connection.execute(f'DROP TABLE "{quoted}"')
@@ -127,6 +165,10 @@ def _ensure_tables(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _is_ours(connection: sqlite3.Connection) -> bool:
@@ -137,12 +179,14 @@ def _is_ours(connection: sqlite3.Connection) -> bool:
 
 @contextmanager
 def reading(connection: sqlite3.Connection) -> Iterator[None]:
-    """Read one snapshot of the index in the whole block."""
+    """Read one snapshot of the index in the whole block, which may write to temporary tables."""
     connection.execute("BEGIN")
     try:
         yield
-    finally:
+    except BaseException:
         connection.rollback()
+        raise
+    connection.commit()
 
 
 @contextmanager

@@ -4,12 +4,11 @@ It is derived from the folders. When it is broken or locked, they are read inste
 index in memory.
 """
 
-import re
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -17,139 +16,25 @@ from agentv.scoring.counting.run_sums import RunSums
 from agentv.scoring.counting.summary import Summary
 from agentv.scoring.statistics.moments import ClusterMoments
 from agentv.storage.index import schema as sql
-from agentv.storage.index.file import discard_index_file, index_in_memory, is_broken, open_index_file, reading, writing
-from agentv.storage.index.lines import read_tags
+from agentv.storage.index.file import (
+    INDEX_FILE,
+    discard_database,
+    index_in_memory,
+    is_broken,
+    open_index_file,
+    reading,
+    remove_pages_files,
+    writing,
+)
+from agentv.storage.index.lines import Outcomes, read_outcomes, read_tags
 from agentv.storage.index.refresh import forget_missing, refresh_run
-from agentv.storage.index.row_query import Cell, RowEntry, RowPage, RowQuery, SortKey, facets_of, total_of
-from agentv.storage.index.schema import TAG_SETS
+from agentv.storage.index.row_query import Cell, RowEntry, RowPage, RowQuery, facets_of, total_of
+from agentv.storage.index.statements import Statement, cells_statement, page_statement
 from agentv.storage.run.find import ListedRun, list_run_folders, list_runs, read_listed, runs_folder
 from agentv.storage.run.lock import is_being_written
 from agentv.storage.run.stored import StoredRun
 from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import Interval, IntervalMethod
-
-_SORT_EXPRESSIONS: dict[SortKey, str] = {
-    "written": "line",
-    "id": "eval_id",
-    # The worst first.
-    "state": "CASE state WHEN 'error' THEN 0 WHEN 'fail' THEN 1 WHEN 'borderline' THEN 2 WHEN 'pass' THEN 3 ELSE 4 END",
-    "score": "score",
-    "cost": "cost_usd",
-    "duration": "duration_ms",
-}
-_UNINDEXED_SORTS = ("score", "cost", "duration")
-"""The sort keys whose columns are not in the index `by_cell` and may be NULL."""
-_WILDCARDS = re.compile(r"[*?\[]")
-
-
-class Statement(NamedTuple):
-    """SQL and the values of its named parameters."""
-
-    sql: str
-    values: dict[str, str | int]
-
-
-def cells_statement(run: int, query: RowQuery) -> Statement:
-    """Return the statement that counts the rows matching text, case and metadata, grouped for the facets."""
-    where = _all_of([_is_current(run), *_shared_conditions(query)])
-    # Counts the rows of each cell before it looks the cell up, so once for each cell, not for each row.
-    text = f"""
-        SELECT suite, target, prompt, state, tag_set, results FROM (
-            SELECT cell, count(*) AS results FROM rows WHERE {where.sql} GROUP BY cell)
-        CROSS JOIN cells USING (cell) WHERE run = :run
-        ORDER BY suite, target, prompt, state, tag_set"""  # noqa: S608 - built from constants, values are parameters
-    return Statement(text, where.values)
-
-
-def page_statement(run: int, query: RowQuery) -> Statement:
-    """Return the statement that lists one page of the matching rows, in the order of the query."""
-    conditions = [*_shared_conditions(query), *_cell_conditions(query)]
-    where = _all_of([_is_current(run), *conditions])
-    order = _order(query)
-    source = "rows JOIN cells USING (run, cell)" if query.sort == "state" else "rows"
-    if query.sort in _UNINDEXED_SORTS and not conditions:
-        # Columns outside `by_cell` would be looked up row by row; a scan of all rows is faster, unless few rows match.
-        source = "rows NOT INDEXED"
-    text = f"""
-        SELECT line, offset, bytes, suite, eval_id, target, trial, prompt, generation, state, score, cost_usd,
-               duration_ms
-        FROM rows JOIN cells USING (run, cell) WHERE run = :run AND line IN (
-            SELECT line FROM {source} WHERE {where.sql}
-            ORDER BY {order} LIMIT :size OFFSET :from_row)
-        ORDER BY {order}"""  # noqa: S608 - as above
-    size = -1 if query.page_size is None else query.page_size
-    from_row = 0 if query.page_size is None else (query.page - 1) * query.page_size
-    return Statement(text, where.values | {"size": size, "from_row": from_row})
-
-
-def _is_current(run: int) -> Statement:
-    return Statement("run = :run AND current = 1", {"run": run})
-
-
-def _order(query: RowQuery) -> str:
-    key = _SORT_EXPRESSIONS[query.sort]
-    direction = " DESC" if query.is_descending else ""
-    if query.sort == "written":
-        return f"{key}{direction}"
-    # An absent number sorts last in either direction.
-    absent = f"{key} IS NULL, " if query.sort in _UNINDEXED_SORTS else ""
-    return f"{absent}{key}{direction}, line"
-
-
-def _shared_conditions(query: RowQuery) -> list[Statement]:
-    """Return the conditions that apply to every facet: text, case and metadata."""
-    found = []
-    if query.text:
-        found.append(Statement("instr(lower(eval_id), lower(:text)) > 0", {"text": query.text}))
-    if query.case is not None:
-        is_pattern = _WILDCARDS.search(query.case)
-        # index/file.py defines `fits`, which matches a glob pattern.
-        condition = "(eval_id = :case_id OR fits(eval_id, :case_id))" if is_pattern else "eval_id = :case_id"
-        found.append(Statement(condition, {"case_id": query.case}))
-    for number, (key, value) in enumerate(query.metadata.items()):
-        values: dict[str, str | int] = {f"key_{number}": key}
-        equal = ""
-        if value is not None:
-            equal = f" AND value = :value_{number}"
-            values[f"value_{number}"] = value
-        inner = f"SELECT metadata_set FROM metadata WHERE run = :run AND key = :key_{number}{equal}"  # noqa: S608 - as above
-        found.append(Statement(f"metadata_set IN ({inner})", values))
-    return found
-
-
-def _cell_conditions(query: RowQuery) -> list[Statement]:
-    """Return a list with the condition on suite, target, prompt, state and tag; an empty one if the query has none.
-
-    The counts for the facets are read without it, because each facet ignores its own condition (`facets_of`).
-    """
-    allowed: dict[str, Sequence[str]] = {
-        "suite": query.suites,
-        "target": query.targets,
-        "prompt": query.prompts,
-        "state": query.states,
-    }
-    found = [_one_of(column, values) for column, values in allowed.items() if values]
-    if query.tags:
-        inner = _one_of("tag", query.tags)
-        condition = f"tag_set IN (SELECT tag_set FROM tags WHERE run = :run AND {inner.sql})"  # noqa: S608 - as above
-        found.append(Statement(condition, inner.values))
-    if not found:
-        return []
-    where = _all_of(found)
-    return [Statement(f"cell IN (SELECT cell FROM cells WHERE run = :run AND {where.sql})", where.values)]  # noqa: S608 - as above
-
-
-def _one_of(column: str, allowed: Sequence[str]) -> Statement:
-    values: dict[str, str | int] = {f"{column}_{number}": each for number, each in enumerate(allowed)}
-    return Statement(f"{column} IN ({', '.join(f':{key}' for key in values)})", values)
-
-
-def _all_of(conditions: Sequence[Statement]) -> Statement:
-    values: dict[str, str | int] = {}
-    for each in conditions:
-        values |= each.values
-    return Statement(" AND ".join(each.sql for each in conditions), values)
-
 
 SumsBySuiteAndTarget: TypeAlias = Mapping[tuple[str, str], RunSums]
 """The sums of a run by suite and target."""
@@ -266,7 +151,12 @@ class RunIndex:
         return list_runs(self._home) if found is None else found
 
     def page(self, stored: StoredRun, query: RowQuery) -> RowPage:
-        """Return one page of a run's current results. Raises OSError when they cannot be read."""
+        """Return one page of a run's current results, by its number.
+
+        Raises OSError when they cannot be read, ValueError for words and cursors, which RunPages has.
+        """
+        if query.q or query.after is not None or query.before is not None:
+            raise ValueError("words and cursors need the index of a single run (RunPages)")
 
         def read_page(connection: sqlite3.Connection) -> RowPage:
             return _page(connection, stored.folder, query)
@@ -309,7 +199,7 @@ class RunIndex:
             self._file = None
             if is_broken(error):
                 with suppress(OSError):
-                    discard_index_file(self._home)
+                    discard_database(self._home / INDEX_FILE)
             self._stop_using(error)
             return None
 
@@ -320,6 +210,8 @@ class RunIndex:
     def _list_runs(self, connection: sqlite3.Connection) -> tuple[ListedRun, ...]:
         folders = list_run_folders(self._home)
         forget_missing(connection, folders)
+        with suppress(OSError):
+            remove_pages_files(self._home, {folder.name for folder in folders})
         return tuple(_listed_run(connection, folder) for folder in folders)
 
 
@@ -343,8 +235,9 @@ def _listed_run(connection: sqlite3.Connection, folder: Path) -> ListedRun:
 def _page(connection: sqlite3.Connection, folder: Path, query: RowQuery) -> RowPage:
     known = refresh_run(connection, folder)
     with reading(connection):
-        cells = _cells(connection, known.run, query)
-        rows = tuple(map(_entry, connection.execute(*page_statement(known.run, query))))
+        cells = read_cells(connection, known.run, cells_statement(known.run, query))
+        outcomes = read_outcome_sets(connection, known.run)
+        rows = tuple(read_entries(connection, page_statement(known.run, query), outcomes))
     return RowPage(
         rows=rows,
         total=total_of(cells, query),
@@ -354,26 +247,42 @@ def _page(connection: sqlite3.Connection, folder: Path, query: RowQuery) -> RowP
     )
 
 
-def _cells(connection: sqlite3.Connection, run: int, query: RowQuery) -> list[Cell]:
-    found = connection.execute(*cells_statement(run, query)).fetchall()
-    tags = {number: read_tags(text) for number, text in connection.execute(TAG_SETS, {"run": run})}
+def read_cells(connection: sqlite3.Connection, run: int, statement: Statement) -> list[Cell]:
+    """Return the cells that a statement of `cells_statement` counts."""
+    found = connection.execute(*statement).fetchall()
+    tags = {number: read_tags(text) for number, text in connection.execute(sql.TAG_SETS, {"run": run})}
+    outcomes = read_outcome_sets(connection, run)
     return [
-        Cell(suite=suite, target=target, prompt=prompt, state=state, tags=tags.get(tag_set, ()), rows=rows)
-        for suite, target, prompt, state, tag_set, rows in found
+        Cell(suite, target, prompt, state, tags.get(tag_set, ()), outcomes.get(outcome_set, ()), rows)
+        for suite, target, prompt, state, tag_set, outcome_set, rows in found
     ]
 
 
-def _entry(found: tuple[Any, ...]) -> RowEntry:
-    line, offset, size, suite, eval_id, target, trial, prompt, generation, state, score, cost_usd, duration_ms = found
-    slot = ResultKey(suite, eval_id, target, trial=trial, prompt=prompt or None)
-    return RowEntry(
-        line=line,
-        offset=offset,
-        size=size,
-        slot=slot,
-        generation=generation,
-        state=state,
-        score=score,
-        cost_usd=cost_usd,
-        duration_ms=duration_ms,
-    )
+def read_outcome_sets(connection: sqlite3.Connection, run: int) -> dict[int, Outcomes]:
+    """Return the sets of outcomes of a run by number."""
+    return {number: read_outcomes(text) for number, text in connection.execute(sql.OUTCOME_SETS, {"run": run})}
+
+
+def read_entries(
+    connection: sqlite3.Connection, statement: Statement, outcomes: Mapping[int, Outcomes]
+) -> Iterator[RowEntry]:
+    """Yield the rows that a statement selects, which has ENTRY_COLUMNS."""
+    for found in connection.execute(*statement):
+        line, offset, size, suite, eval_id, target, trial, prompt, generation, state, *amounts, outcome_set, answer = (
+            found
+        )
+        slot = ResultKey(suite, eval_id, target, trial=trial, prompt=prompt or None)
+        score, cost_usd, duration_ms = amounts
+        yield RowEntry(
+            line=line,
+            offset=offset,
+            size=size,
+            slot=slot,
+            generation=generation,
+            state=state,
+            score=score,
+            cost_usd=cost_usd,
+            duration_ms=duration_ms,
+            outcomes=outcomes.get(outcome_set, ()),
+            answer_seq=answer,
+        )

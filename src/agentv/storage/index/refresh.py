@@ -11,8 +11,7 @@ from msgspec import Struct
 from agentv.storage.files.run_file import size_of, stamp_of
 from agentv.storage.index import schema as sql
 from agentv.storage.index.file import writing
-from agentv.storage.index.lines import RESULTS_FILE, LineBatch, ResultLineReader, tail_digest
-from agentv.storage.index.schema import COUNT_STATES
+from agentv.storage.index.lines import BATCH_LINES, RESULTS_FILE, LineBatch, ResultLineReader, tail_digest
 from agentv.storage.run.blobs import BlobFolder
 from agentv.storage.run.stored import StoredRun
 
@@ -26,24 +25,23 @@ WHERE run = :run AND current = 1 AND eval_id = :eval_id AND trial = :trial AND E
 _SET_COUNTS = "UPDATE runs SET counts = :counts WHERE run = :run"
 
 
-def restore_retired(connection: sqlite3.Connection, run: int) -> None:
-    """Undo `mark_retired`, before rows are added."""
-    connection.execute(_RESTORE_RETIRED, {"run": run})
+def restore_retired(connection: sqlite3.Connection, run: int) -> bool:
+    """Undo `mark_retired`, before rows are added; return True if there was something to undo."""
+    return connection.execute(_RESTORE_RETIRED, {"run": run}).rowcount > 0
 
 
-def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> None:
-    """Mark the rows of cases that are no longer in the suite, which are not counted.
+def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> bool:
+    """Mark the rows of cases that are no longer in the suite, which are not counted; return True if there are any.
 
     Does nothing if an event of the run cannot be read.
     """
     try:
         retired = StoredRun(folder).retired()
     except OSError:
-        return
+        return False
     keys = [{"run": run, "prompt": "", **key.to_json()} for key in retired]
     connection.executemany(_MARK_RETIRED, keys)
-    counts = json.dumps(dict(connection.execute(COUNT_STATES, {"run": run}).fetchall()))
-    connection.execute(_SET_COUNTS, {"run": run, "counts": counts})
+    return bool(keys)
 
 
 EVENTS_FILE = "events.jsonl"
@@ -84,25 +82,45 @@ def find_indexed(connection: sqlite3.Connection, folder: str) -> IndexedRun | No
     return IndexedRun(*found)
 
 
+class Refreshed(Struct, frozen=True):
+    """The entry of a run, and whether it has all lines that the run's files had when it was made."""
+
+    run: IndexedRun
+    is_complete: bool
+
+
 def refresh_run(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
     """Update the entry of one run and return it. Raises OSError when its results cannot be read."""
     while True:
-        results, events = stamp_of(folder / RESULTS_FILE), stamp_of(folder / EVENTS_FILE)
-        known = find_indexed(connection, folder.name)
-        if known is not None and (known.results_stamp, known.events_stamp) == (results, events):
-            return known
-        with writing(connection):
-            known = _find_or_add(connection, folder)
-            restore_retired(connection, known.run)
-            if known.results_stamp != results:
-                _add_new_lines(connection, folder, known, stamp=results)
-                known = _find_or_add(connection, folder)  # a new entry if the file was rewritten
-            if known.events_stamp != events:
-                _store_end_state(connection, folder, known, stamp=events)
-            mark_retired(connection, _find_or_add(connection, folder).run, folder)
-        if _has_all(connection, folder, results):
-            # Lines that were appended after the stamps were taken may be missing until the next call.
-            return _find_or_add(connection, folder)
+        refreshed = refresh_step(connection, folder, lines=_LINES_PER_TRANSACTION)
+        if refreshed.is_complete:
+            return refreshed.run
+
+
+def refresh_step(connection: sqlite3.Connection, folder: Path, *, lines: int) -> Refreshed:
+    """Add up to `lines` new lines of a run in one transaction. Raises OSError when its results cannot be read.
+
+    Lines that were appended after the call began may be missing until the next call.
+    """
+    results, events = stamp_of(folder / RESULTS_FILE), stamp_of(folder / EVENTS_FILE)
+    known = find_indexed(connection, folder.name)
+    if known is not None and (known.results_stamp, known.events_stamp) == (results, events):
+        return Refreshed(known, is_complete=True)
+    with writing(connection):
+        known = _find_or_add(connection, folder)
+        changes_counts = restore_retired(connection, known.run)
+        if known.results_stamp != results:
+            changes_counts |= _add_new_lines(connection, folder, known, stamp=results, most=lines)
+            known = _find_or_add(connection, folder)  # a new entry if the file was rewritten
+        if known.events_stamp != events:
+            _store_end_state(connection, folder, known, stamp=events)
+        changes_counts |= mark_retired(connection, known.run, folder)
+        if changes_counts:
+            connection.execute(sql.RECOUNT, {"run": known.run})
+        counts = json.dumps(dict(connection.execute(sql.COUNT_STATES, {"run": known.run}).fetchall()))
+        connection.execute(_SET_COUNTS, {"run": known.run, "counts": counts})
+        added = _find_or_add(connection, folder)
+    return Refreshed(added, is_complete=added.results_stamp == results)
 
 
 def forget_missing(connection: sqlite3.Connection, folders: Iterable[Path]) -> None:
@@ -113,11 +131,6 @@ def forget_missing(connection: sqlite3.Connection, folders: Iterable[Path]) -> N
         with writing(connection):
             for run in gone:
                 _forget(connection, run)
-
-
-def _has_all(connection: sqlite3.Connection, folder: Path, stamp: str) -> bool:
-    found = find_indexed(connection, folder.name)
-    return found is not None and found.results_stamp == stamp
 
 
 def _find_or_add(connection: sqlite3.Connection, folder: Path) -> IndexedRun:
@@ -135,25 +148,24 @@ def _forget(connection: sqlite3.Connection, run: int) -> None:
         connection.execute(f"DELETE FROM {table} WHERE run = :run", {"run": run})  # noqa: S608 - constant table names
 
 
-def _add_new_lines(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str) -> None:
-    """Add new lines, up to `_LINES_PER_TRANSACTION` at once; when no line is left, mark those that count.
+def _add_new_lines(connection: sqlite3.Connection, folder: Path, known: IndexedRun, *, stamp: str, most: int) -> bool:
+    """Add up to `most` new lines; when no line is left, mark those that count, and return True if that was needed.
 
     Without the stamp, which is set then, an entry is incomplete, and every reader adds the rest first.
     """
     path = folder / RESULTS_FILE
     if known.end_offset and not _was_appended_to(path, known):
         _forget(connection, known.run)
-        _add_new_lines(connection, folder, _find_or_add(connection, folder), stamp=stamp)
-        return
+        return _add_new_lines(connection, folder, _find_or_add(connection, folder), stamp=stamp, most=most)
     reader = ResultLineReader(known.run, path, resolve=BlobFolder(folder / "blobs").resolve)
     skipped, has_generations = known.skipped, known.has_generations
     end_offset, lines, is_done = known.end_offset, known.lines, True
-    for batch in reader.batches(end_offset=end_offset, lines=lines):
+    for batch in reader.batches(end_offset=end_offset, lines=lines, size=min(most, BATCH_LINES)):
         _add(connection, batch)
         skipped += batch.skipped
         has_generations |= batch.has_generations
         end_offset, lines = batch.end_offset, batch.lines
-        if lines - known.lines >= _LINES_PER_TRANSACTION:
+        if lines - known.lines >= most:
             is_done = False
             break
     if has_generations and is_done:
@@ -166,9 +178,9 @@ def _add_new_lines(connection: sqlite3.Connection, folder: Path, known: IndexedR
         "skipped": skipped,
         "tail": tail_digest(path, end_offset),
         "has_generations": has_generations,
-        "counts": json.dumps(dict(connection.execute(sql.COUNT_STATES, {"run": known.run}).fetchall())),
     }
     connection.execute(sql.MARK_RESULTS, values)
+    return has_generations and is_done
 
 
 def _was_appended_to(path: Path, known: IndexedRun) -> bool:
@@ -181,8 +193,11 @@ def _was_appended_to(path: Path, known: IndexedRun) -> bool:
 def _add(connection: sqlite3.Connection, batch: LineBatch) -> None:
     connection.executemany(sql.ADD_ROW, batch.rows)
     connection.executemany(sql.ADD_CELL, batch.cells)
+    connection.executemany(sql.ADD_RESULTS, [(count, batch.run, cell) for cell, count in batch.results.items()])
     connection.executemany(sql.ADD_TAG_SET, batch.tag_sets)
     connection.executemany(sql.ADD_TAG, batch.tags)
+    connection.executemany(sql.ADD_OUTCOME_SET, batch.outcome_sets)
+    connection.executemany(sql.ADD_OUTCOME, batch.outcomes)
     connection.executemany(sql.ADD_METADATA, batch.metadata)
 
 

@@ -9,6 +9,13 @@ from msgspec import Struct, field
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 
+Range: TypeAlias = tuple[float | None, float | None]
+"""The lowest and the highest value, both included; None leaves a side open."""
+
+Outcome: TypeAlias = Literal["pass", "borderline", "fail", "error"]
+"""What an evaluator found: its verdict, or that it could not judge the answer."""
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
 SortKey: TypeAlias = Literal["written", "id", "state", "score", "cost", "duration"]
 SORT_KEYS: tuple[SortKey, ...] = get_args(SortKey)
 
@@ -31,11 +38,26 @@ class RowQuery(Struct, frozen=True, kw_only=True):
     """An id or a glob pattern."""
     metadata: Mapping[str, str | None] = field(default_factory=dict)
     """Maps a key to the required value (as JSON text unless it is a string) or to None for any value."""
+    evaluators: tuple[tuple[str, Outcome], ...] = ()
+    """Names of evaluators with what they found; all must match."""
+    trial: int | None = None
+    """Counted from 0; None for all trials."""
+    score: Range | None = None
+    cost: Range | None = None
+    """In US dollars."""
+    duration: Range | None = None
+    """In milliseconds."""
+    q: str = ""
+    """Words of the case id, the question and the answer; all must occur, the last one as the start of a word."""
     sort: SortKey = "written"
     """Results without a value to sort by come last; equal ones keep the order of writing."""
     is_descending: bool = False
     page: int = 1
-    """Counted from 1."""
+    """Counted from 1. Pages by cursor (`RunPages`) use `after` and `before` in its place."""
+    after: str | None = None
+    """The cursor `after` of a page: the results that follow that page."""
+    before: str | None = None
+    """The cursor `before` of a page: the results before that page."""
     page_size: int | None = PAGE_SIZE
     """None puts all on one page."""
 
@@ -53,10 +75,19 @@ class RowEntry(Struct, frozen=True):
     score: float | None
     cost_usd: float | None
     duration_ms: float | None
+    outcomes: tuple[tuple[str, str], ...] = ()
+    """The name of each evaluator that judged the answer or failed to, with its outcome."""
+    answer_seq: int | None = None
+    """The `seq` of the stored answer; None if there is none."""
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The names of the evaluators that did not pass the answer or could not judge it."""
+        return tuple(name for name, outcome in self.outcomes if outcome != "pass")
 
 
 class Facets(Struct, frozen=True):
-    """The number of results of each state, target, tag, suite and prompt.
+    """The number of results of each state, target, tag, suite and prompt, and of each outcome of an evaluator.
 
     The counts by state ignore the query's filter by state, those by target its filter by target, and so on.
     """
@@ -66,6 +97,8 @@ class Facets(Struct, frozen=True):
     tags: Mapping[str, int]
     suites: Mapping[str, int]
     prompts: Mapping[str, int]
+    evaluators: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By name and outcome."""
 
 
 class RowPage(Struct, frozen=True):
@@ -81,8 +114,52 @@ class RowPage(Struct, frozen=True):
     """The number of lines that could not be read."""
 
 
+class Counted(NamedTuple):
+    """The number of results that match a query, and its facets."""
+
+    total: int
+    facets: Facets
+
+
+class Progress(Struct, frozen=True):
+    """How far a run is indexed."""
+
+    lines: int
+    """The lines of results.jsonl that are indexed, readable or not."""
+    share: float
+    """The indexed share of the bytes of results.jsonl: 0..1."""
+    is_complete: bool
+    """True if all results are listed, and sorted for fast pages."""
+    words_share: float
+    """The share of the results whose words can be searched: 0..1."""
+
+    @property
+    def words_ready(self) -> bool:
+        """True if the words of all listed results can be searched."""
+        return self.words_share >= 1.0
+
+
+class CursorPage(Struct, frozen=True):
+    """Results that follow a cursor, and the cursors of the pages beside it."""
+
+    rows: tuple[RowEntry, ...]
+    after: str | None
+    """The cursor of the next page; None on the last page."""
+    before: str | None
+    """The cursor of the previous page; None on the first page."""
+    counted: Counted | None
+    """None if counting takes longer than a page; `RunPages.count` counts at any cost."""
+    counts: Mapping[str, int]
+    """All current results of the run by state."""
+    skipped: int
+    """The number of lines that could not be read."""
+    words: tuple[str, ...]
+    """The words of `q` that were searched; without any, `q` filters nothing."""
+    progress: Progress
+
+
 class Cell(NamedTuple):
-    """The number of results with the same suite, target, prompt, state and tags."""
+    """The number of results with the same suite, target, prompt, state, tags and outcomes of evaluators."""
 
     suite: str
     target: str
@@ -90,6 +167,7 @@ class Cell(NamedTuple):
     """Empty for results without a prompt."""
     state: str
     tags: tuple[str, ...]
+    outcomes: tuple[tuple[str, str], ...]
     rows: int
 
 
@@ -101,6 +179,7 @@ def total_of(cells: Iterable[Cell], query: RowQuery) -> int:
 def facets_of(cells: Iterable[Cell], query: RowQuery) -> Facets:
     """Return the facets of a query; `cells` count the results that match its text, case and metadata."""
     states, targets, tags, suites, prompts = (Counter[str]() for _ in range(5))
+    evaluators = Counter[tuple[str, str]]()
     for cell in cells:
         unmatched = _unmatched_filters(cell, query)
         if unmatched <= {"state"}:
@@ -114,8 +193,16 @@ def facets_of(cells: Iterable[Cell], query: RowQuery) -> Facets:
         if unmatched <= {"tag"}:
             for tag in dict.fromkeys(cell.tags):
                 tags[tag] += cell.rows
+        if unmatched <= {"evaluator"}:
+            for outcome in dict.fromkeys(cell.outcomes):
+                evaluators[outcome] += cell.rows
     return Facets(
-        states=dict(states), targets=dict(targets), tags=dict(tags), suites=dict(suites), prompts=dict(prompts)
+        states=dict(states),
+        targets=dict(targets),
+        tags=dict(tags),
+        suites=dict(suites),
+        prompts=dict(prompts),
+        evaluators=dict(evaluators),
     )
 
 
@@ -132,6 +219,8 @@ def _unmatched_filters(cell: Cell, query: RowQuery) -> set[str]:
         unmatched.add("state")
     if query.tags and not set(query.tags).intersection(cell.tags):
         unmatched.add("tag")
+    if query.evaluators and not set(query.evaluators).issubset(cell.outcomes):
+        unmatched.add("evaluator")
     return unmatched
 
 

@@ -19,6 +19,10 @@ _TEXT_TYPE = "text/plain; charset=utf-8"
 _JSON_TYPE = "application/json; charset=utf-8"
 
 
+_MOST_BYTES = 4
+"""The bytes of a character at most."""
+
+
 def may_have_blobs(line: bytes) -> bool:
     """Return True if a line may have a part to store as a blob: it is long, or has a key `$blob`."""
     return len(line) > BLOB_LIMIT or b'"$blob":' in line
@@ -64,11 +68,26 @@ class BlobFolder:
         try:
             data = path.read_bytes()
         except FileNotFoundError as error:
-            raise StorageError(f"{path}: this blob of the run is missing; restore it from a copy") from error
+            raise _missing_error(path) from error
         if hashlib.sha256(data).hexdigest() != name[1]:
             raise StorageError(f"{path}: this blob was changed after it was written; restore it from a copy")
         decoded: JsonValue = data.decode() if media_type == _TEXT_TYPE else decode_value(data)
         return decoded
+
+    def beginning(self, reference: JsonObject, limit: int) -> str:
+        """Return the first `limit` characters of the text of a blob, "" if it has none.
+
+        Only these are read, so they are not compared with its hash. Raises StorageError when the blob is missing.
+        """
+        name = _REFERENCE.fullmatch(str(reference[BLOB_KEY]))
+        if name is None or reference.get("media_type") != _TEXT_TYPE:
+            return ""
+        path = self.folder / f"sha256-{name[1]}"
+        try:
+            with path.open("rb") as file:
+                return file.read(limit * _MOST_BYTES).decode(errors="ignore")[:limit]
+        except FileNotFoundError as error:
+            raise _missing_error(path) from error
 
     def extract(self, value: JsonValue) -> JsonValue:
         """Return `value` (the output of `to_encodable`) with large strings and message parts replaced by references.
@@ -119,3 +138,7 @@ class BlobFolder:
         if isinstance(value, list):
             return [self._restored(item) for item in value]
         return value
+
+
+def _missing_error(path: Path) -> StorageError:
+    return StorageError(f"{path}: this blob of the run is missing; restore it from a copy")

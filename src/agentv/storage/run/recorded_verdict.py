@@ -37,6 +37,12 @@ def recorded_verdict(folder: Path, counts: Mapping[str, int]) -> str | None:
 
     None if it recorded none, or for other results than `counts`, by state.
     """
+    sentence = recorded_sentence(folder, counts)
+    return None if sentence is None else sentence.partition(":")[0]
+
+
+def recorded_sentence(folder: Path, counts: Mapping[str, int]) -> str | None:
+    """Return the sentence of the verdict that the run in `folder` recorded; None as for `recorded_verdict`."""
     try:
         with (folder / _EVENTS).open("rb") as file:
             size = file.seek(0, 2)
@@ -48,7 +54,7 @@ def recorded_verdict(folder: Path, counts: Mapping[str, int]) -> str | None:
         with suppress(msgspec.DecodeError):
             event = _decode(line)
             if event.type == "reported":
-                return event.sentence.partition(":")[0] if _known(event.counts) == _known(counts) else None
+                return event.sentence if _known(event.counts) == _known(counts) else None
     return None
 
 

@@ -54,6 +54,7 @@ class _Evaluator(Subset, frozen=True):
     WHOLE = EvaluatorResult
 
     name: str
+    type: str = ""
     status: str = "scored"
     score: StoredScore | None = None
     verdict: Verdict | None = None
@@ -164,7 +165,14 @@ def _scored_row(row: _Row, position: RowPosition) -> ScoredRow:
     key = row.slot
     prompt = None if key.prompt is None else sys.intern(key.prompt)
     slot = ResultKey(sys.intern(key.suite), key.eval_id, sys.intern(key.target), trial=key.trial, prompt=prompt)
-    return ScoredRow(slot, state, measures, position, session=row.session_id or row.conversation_id)
+    return ScoredRow(
+        slot,
+        state,
+        measures,
+        position,
+        session=row.session_id or row.conversation_id,
+        evaluator_types={sys.intern(each.name): sys.intern(each.type) for each in row.evaluator_results if each.type},
+    )
 
 
 def _kind(row: _GroupableRow, scored: ScoredRow) -> RowKind:

@@ -50,6 +50,10 @@ class Page(Struct, frozen=True, kw_only=True):
     keys: Literal["list", "review"] = "list"
     """Which single letters are keys, besides those that controls name in `data-key`."""
     status: int = 200
+    location: str | None = None
+    """The address that the browser goes to in place of this page."""
+    is_preparing: bool = False
+    """True if the page stands for one that is not ready yet; a browser without scripts then loads it again."""
 
 
 class Saved(Struct, frozen=True):
@@ -60,20 +64,22 @@ class Saved(Struct, frozen=True):
 
 
 _TABS = (Link("Runs", "/"),)
+_TAB_KEYS = {"Runs": "g r", "Rows": "g w", "Grid": "g g", "Compare": "g c", "Review": "g q"}
+_KEY_TITLES = {"everywhere": "Everywhere", "list": "In lists", "review": "In a review"}
 _KEYS: Mapping[str, Sequence[tuple[str, str]]] = {
-    "Everywhere": (
+    "everywhere": (
         ("/", "search"),
         ("g r", "list of runs"),
         ("g w", "rows of the run"),
         ("g g", "grid of the run"),
         ("g c", "comparison"),
         ("g q", "review"),
-        ("Esc", "back"),
+        ("Escape", "back"),
         ("?", "these keys"),
     ),
-    "Lists": (
-        ("j", "next"),
-        ("k", "previous"),
+    "list": (
+        ("j", "next row"),
+        ("k", "previous row"),
         ("Enter", "open"),
         ("f", "filters"),
         ("o", "order"),
@@ -82,10 +88,11 @@ _KEYS: Mapping[str, Sequence[tuple[str, str]]] = {
         ("c", "mark for comparison"),
         ("d", "show differences"),
     ),
-    "Review": (
+    "review": (
         ("p", "pass"),
         ("f", "fail"),
         ("u", "cannot tell"),
+        ("1", "a number on the scale, from 1 to 9"),
         ("m", "note"),
         ("t", "category"),
         ("e", "expected answer"),
@@ -105,6 +112,7 @@ def page_html(page: Page, *, address: str) -> str:
         element("title", f"{page.title} · agentv"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
+        element("noscript", element("meta", http_equiv="refresh", content="2")) if page.is_preparing else None,
         element("link", rel="icon", href="data:,"),
         element("link", rel="stylesheet", href=assets()["view.css"].address),
         element("script", src=assets()["view.js"].address, type="module"),
@@ -115,14 +123,21 @@ def page_html(page: Page, *, address: str) -> str:
         element(
             "header",
             element("nav", element("ul", *_tabs(page, address)), aria_label="Pages"),
+            _live(page),
             element("button", "Keys ", element("kbd", "?"), type="button", id="show-keys", hidden=True),
             class_="bar",
         ),
         element(
-            "main", *_trail(page), *page.parts, id="content", tabindex="-1", data_live=page.is_live, data_keys=page.keys
+            "main",
+            *_trail(page),
+            *page.parts,
+            id="content",
+            tabindex="-1",
+            data_live=page.is_live,
+            data_keys=page.keys,
         ),
         element("p", id="announced", role="status", class_="unseen"),
-        _keys_dialog(),
+        _keys_dialog(page),
     )
     return f"<!doctype html>\n{element('html', head, body, lang='en').markup}\n"
 
@@ -131,7 +146,23 @@ def _tabs(page: Page, address: str) -> Iterator[Html]:
     path = address.partition("?")[0]
     for link in (*_TABS, *page.links):
         is_current = link.address.partition("?")[0] == path
-        yield element("li", element("a", link.text, href=link.address, aria_current="page" if is_current else None))
+        current = "page" if is_current else None
+        tab = element("a", link.text, href=link.address, aria_current=current, data_key=_TAB_KEYS.get(link.text))
+        yield element("li", tab)
+
+
+def _live(page: Page) -> Html | None:
+    """Return the mark of a run that is going on, with the button that keeps the page as it is (WCAG 2.2.2)."""
+    if not page.is_live:
+        return None
+    return element(
+        "p",
+        element("span", "running", role="status"),
+        " ",
+        element("button", "Pause", type="button", hidden=True, title="Keep the page as it is"),
+        element("noscript", element("small", "reload for newer results")),
+        id="live",
+    )
 
 
 def _trail(page: Page) -> Iterator[Html]:
@@ -140,32 +171,36 @@ def _trail(page: Page) -> Iterator[Html]:
         yield element("nav", element("ol", *items), class_="trail", aria_label="Above this page")
 
 
-def _keys_dialog() -> Html:
+def _keys_dialog(page: Page) -> Html:
     groups = [
-        element(
-            "section",
-            element("h3", name),
-            element("dl", *(_key(key, text) for key, text in keys)),
-        )
-        for name, keys in _KEYS.items()
+        element("section", element("h3", _KEY_TITLES[name]), element("dl", *(_key(*each) for each in _KEYS[name])))
+        for name in ("everywhere", page.keys)
     ]
     switch = element(
-        "label", element("input", type="checkbox", id="letters", checked=True), " Use single letters as keys"
+        "label", element("input", type="checkbox", id="letters", checked=True), " Use single characters as keys"
     )
     close = element("form", element("button", "Close"), method="dialog")
+    title = element("h2", "Keys", id="keys-title")
     return element(
-        "dialog",
-        element("h2", "Keys"),
-        switch,
-        element("div", *groups, class_="pair"),
-        close,
-        id="keys",
-        aria_label="Keys",
+        "dialog", title, switch, element("div", *groups, class_="pair"), close, id="keys", aria_labelledby="keys-title"
     )
 
 
 def _key(key: str, text: str) -> Html:
-    return element("div", element("dt", *(element("kbd", each) for each in key.split())), element("dd", text))
+    """Return a key with its meaning; the script hides it where the page has nothing for it."""
+    shown = element("dt", *(element("kbd", "Esc" if each == "Escape" else each) for each in key.split()))
+    return element("div", shown, element("dd", text), data_for=key)
+
+
+def preparing_page() -> Page:
+    """Return the page that is shown while a page takes long to make."""
+    shown = element(
+        "section",
+        element("h1", "Counting"),
+        element("p", "The results are being counted. The page appears as soon as it is ready."),
+        class_="notice",
+    )
+    return Page(title="Counting", parts=[shown], data={}, is_live=True, is_preparing=True)
 
 
 def error_page(title: str, message: str, *, status: int, hint: Child = None) -> Page:

@@ -4,64 +4,89 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from agentv.engine.stored.report_tools import read_details
 from agentv.reports.html.parts import row_parts
 from agentv.reports.run.row_text import PLAIN_LABELS, row_score
 from agentv.reports.run.views import RERUN_TEXTS, RowDetail
+from agentv.reports.text.amounts import seconds_text
 from agentv.reports.text.markup import Html, element
 from agentv.scoring.results.aggregation import row_state
-from agentv.storage.index.row_query import RowQuery
 from agentv.storage.records.encode import export_record, to_record
 from agentv.storage.run.stored import StoredRun
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import pretty_json
 from agentv.types.records.result import CaseResult
-from agentv.view.address import path_to
-from agentv.view.elements import state_badge
+from agentv.view.address import path_to, row_query
+from agentv.view.elements import state_badge, table
 from agentv.view.library import UnknownRunError
 from agentv.view.pages.page import Link, Page, Request
 from agentv.view.pages.run import run_links, run_trail
+from agentv.view.pages.texts import links_to_texts, text_part, texts_of
+
+_MAX_DIGITS = 10
 
 
 def row_page(request: Request) -> Page:
     """Return the result with the number of an address."""
     stored = request.library.open(request.names["run"])
+    return _page(request, stored, _numbered(request, stored))
+
+
+def text_page(request: Request) -> Page:
+    """Return one part of the whole text of a result's question, answer, transcript or record."""
+    stored, name = request.library.open(request.names["run"]), request.names["text"]
+    detail = _numbered(request, stored)
+    result = detail.result
+    if name not in texts_of(detail):
+        raise UnknownRunError(f"this result has no {name!r}; it has {', '.join(texts_of(detail))}")
+    address = _address(stored, result)
+    title = f"{name} of {result.eval_id}"
+    shown = text_part(detail, name, request.query, address + path_to("text", name))
+    return Page(
+        title=title,
+        parts=[element("h1", title, dir="auto"), shown],
+        data={name: texts_of(detail)[name]},
+        trail=(*run_trail(stored), Link(result.eval_id, address)),
+        links=run_links(stored, request.library.run_before(stored)),
+    )
+
+
+def _numbered(request: Request, stored: StoredRun) -> RowDetail:
     text = request.names["seq"]
-    wanted = {int(text)} if text.isascii() and text.isdecimal() and len(text) < 10 else set()  # noqa: PLR2004 - digits
-    rows = list(stored.results_numbered(wanted)) if wanted else []
-    if not rows:
+    is_number = text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS
+    found = request.library.detail(stored, int(text)) if is_number else None
+    if found is None:
         raise UnknownRunError(f"run {stored.run_id} has no result number {text}")
-    return _page(request, stored, rows[0])
+    return found
+
+
+def _address(stored: StoredRun, result: CaseResult) -> str:
+    return path_to("r", stored.run_id, "row", str(result.seq))
 
 
 def case_page(request: Request) -> Page:
     """Return the result of a case; target, prompt and trial of the query choose among several."""
     stored, case, query = request.library.open(request.names["run"]), request.names["case"], request.query
-    found = request.library.page(
-        stored, RowQuery(case=None, text="", page_size=None, targets=query.all("target"), prompts=query.all("prompt"))
-    )
-    trial = query.last("trial")
-    fitting = [
-        entry
-        for entry in found.rows
-        if entry.slot.eval_id == case and (trial is None or str(entry.slot.trial + 1) == trial)
-    ]
-    if not fitting:
+    entries = request.library.entries(stored, replace(row_query(query), case=case))
+    first = next((entry for entry in entries if entry.slot.eval_id == case), None)  # an id may look like a pattern
+    detail = None if first is None else request.library.detail(stored, first.line - 1)
+    if detail is None:
         raise UnknownRunError(f"run {stored.run_id} has no such result of case {case!r}")
-    first = next(iter(stored.results_at([(fitting[0].line, fitting[0].offset, fitting[0].size)])))
-    return _page(request, stored, first)
+    return _page(request, stored, detail)
 
 
-def _page(request: Request, stored: StoredRun, result: CaseResult) -> Page:
-    (detail,) = read_details(stored, [result])
+def _page(request: Request, stored: StoredRun, detail: RowDetail) -> Page:
+    result = detail.result
     state = row_state(result)
     name = PLAIN_LABELS.label(result)
     rerun = "" if result.rerun is None else f", a re-run ({RERUN_TEXTS[result.rerun]}) that does not count"
     parts = [
         element("h1", state_badge(state), f" {row_score(result)} ", element("span", name, dir="auto"), rerun),
+        element("h2", "Result", class_="unseen"),
         *row_parts(detail, stored.run_id),
         *_judges(result.evaluator_results),
+        _attempts(detail),
+        links_to_texts(detail, _address(stored, result)),
         _raw(detail),
     ]
     return Page(
@@ -92,6 +117,26 @@ def _judges(results: Sequence[EvaluatorResult]) -> Iterator[Html]:
                 class_="judge",
             )
         yield from _judges(result.evaluator_results)
+
+
+def _attempts(detail: RowDetail) -> Html | None:
+    """Return a table of the calls of the target, if there were several."""
+    calls = () if detail.answer is None else detail.answer.calls
+    if len(calls) <= 1:
+        return None
+    rows = [
+        element(
+            "tr",
+            element("th", str(number), scope="row"),
+            element("td", call.kind),
+            element("td", f"{call.started_at:%H:%M:%S}"),
+            element("td", seconds_text(call.duration_ms / 1000)),
+            element("td", "" if call.status is None else str(call.status)),
+        )
+        for number, call in enumerate(calls, start=1)
+    ]
+    calls_table = table(("call", "outcome", "began (UTC)", "took", "status"), rows, label="Calls of the target")
+    return element("details", element("summary", f"{len(calls)} calls of the target"), calls_table)
 
 
 def _raw(detail: RowDetail) -> Html:

@@ -2,23 +2,26 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from agentv.engine.stored.report_tools import expected_of, read_details
-from agentv.reports.run.row_text import cell_text, row_reason, row_score
-from agentv.reports.run.views import RowDetail
-from agentv.reports.text.amounts import count_text, money_text, seconds_text
+from msgspec import Struct
+
+from agentv.reports.run.row_text import cell_text
+from agentv.reports.run.views import counts_text
+from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
 from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Child, Html, element
-from agentv.scoring.results.aggregation import row_state
-from agentv.storage.index.row_query import RowPage, RowQuery
+from agentv.storage.index.row_query import Facets, RowEntry, RowQuery
+from agentv.storage.index.texts import RowTexts
+from agentv.storage.run.recorded_verdict import recorded_sentence
 from agentv.storage.run.stored import StoredRun
 from agentv.types.json_value import JsonObject
-from agentv.types.records.result import CaseResult
 from agentv.view.address import PAGE_ROWS, Query, path_to, row_query
 from agentv.view.elements import facet_list, filter_chips, search_field, state_badge, table
+from agentv.view.indexing import FoundRows
 from agentv.view.pages.page import Page, Request
 from agentv.view.pages.run import run_links, run_trail
 
 _MAX_LINE_CHARS = 160
+_MAX_DIGITS = 12
 _COLUMNS: Sequence[tuple[str, str]] = (
     ("state", "state"),
     ("case", "id"),
@@ -36,44 +39,81 @@ _DESCENDING_FIRST = ("cost", "duration")
 def rows_page(request: Request) -> Page:
     """Return one page of a run's results."""
     stored = request.library.open(request.names["run"])
-    query = row_query(request.query)
-    page = request.library.page(stored, query)
-    results = list(stored.results_at((entry.line, entry.offset, entry.size) for entry in page.rows))
-    details = read_details(stored, results)
+    address, query = request.query, row_query(request.query)
+    found = request.library.rows(stored, query)
     path = path_to("r", stored.run_id, "rows")
-    first = (query.page - 1) * PAGE_ROWS
-    sentence = request.library.report(stored).verdict.sentence
-    facets = {
-        "state": page.facets.states,
-        "target": page.facets.targets,
-        "prompt": page.facets.prompts,
-        "tag": page.facets.tags,
-        "suite": page.facets.suites,
-    }
+    facets = {} if found.counted is None else shown_facets(found.counted.facets)
+    rows = [_Row(stored.run_id, entry, texts) for entry, texts in zip(found.page.rows, found.texts, strict=True)]
+    first = _first_number(address)
     parts = [
         element("h1", "Rows"),
-        element("p", sentence, class_="sentence", dir="auto"),
-        search_field(path, request.query, label="Search cases"),
-        filter_chips(path, request.query),
-        facet_list(path, request.query, facets),
-        element("p", _count_text(page, first), id="count", role="status"),
-        table(list(_heads(path, request.query, query)), [_row(stored, each) for each in details], label="Rows"),
-        _pages(path, request.query, query, page),
+        element("p", _sentence(stored, found.page.counts), class_="sentence", dir="auto"),
+        search_field(path, address, label="Search cases, questions and answers"),
+        filter_chips(path, address),
+        facet_list(path, address, facets),
+        element("p", _count_text(found, first), id="count"),
+        *_notes(found, query),
+        table(list(_heads(path, address, query)), [row.element() for row in rows], label="Rows") if rows else None,
+        _pages(path, address, found, first),
     ]
     return Page(
         title=f"Rows of {stored.run.name or stored.run_id}",
         parts=parts,
-        data=_to_json(page, details, facets),
+        data={
+            "total": None if found.counted is None else found.counted.total,
+            "after": found.page.after,
+            "before": found.page.before,
+            "facets": {key: dict(counts) for key, counts in facets.items()},
+            "rows": [row.to_json() for row in rows],
+        },
         trail=run_trail(stored),
         links=run_links(stored, request.library.run_before(stored)),
-        is_live=stored.state() == "running",
+        is_live=stored.state() == "running" or not found.is_final,
     )
 
 
-def _count_text(page: RowPage, first: int) -> str:
-    if not page.rows:
-        return "No result matches."
-    return f"{first + 1:,}–{first + len(page.rows):,} of {count_text(page.total, 'result')}"  # noqa: RUF001 - a range
+def _sentence(stored: StoredRun, counts: Mapping[str, int]) -> str:
+    """Return the recorded verdict, which is not counted again; of a run without one its state."""
+    return recorded_sentence(stored.folder, counts) or f"{stored.state()}: {counts_text(counts)}"
+
+
+def shown_facets(found: Facets) -> Mapping[str, Mapping[str, int]]:
+    """Return the values of each filter with their numbers of results."""
+    evaluators = {f"{name}:{outcome}": count for (name, outcome), count in found.evaluators.items()}
+    return {
+        "state": found.states,
+        "evaluator": evaluators,
+        "target": found.targets,
+        "prompt": found.prompts,
+        "tag": found.tags,
+        "suite": found.suites,
+    }
+
+
+def _first_number(address: Query) -> int:
+    """Return the number of the first result on the page, which the links between pages carry."""
+    text = address.last("from") or "1"
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS else 1
+
+
+def _count_text(found: FoundRows, first: int) -> str:
+    progress, rows = found.page.progress, len(found.page.rows)
+    indexed = "" if progress.is_complete else f"; {progress.share:.0%} of the run is indexed"
+    if not rows:
+        return f"No result matches{indexed}."
+    total = "counting" if found.counted is None else f"of {count_text(found.counted.total, 'result')}"
+    return f"{first:,}–{first + rows - 1:,} {total}{indexed}"  # noqa: RUF001 - a range
+
+
+def _notes(found: FoundRows, query: RowQuery) -> Iterator[Html]:
+    if found.page.skipped:
+        lines = count_text(found.page.skipped, "line")
+        yield element("p", f"{lines} of results.jsonl cannot be read and are not listed.", class_="notice")
+    if query.q and not found.page.words:
+        yield element("p", "The search has no word to look for, and selects nothing.", class_="notice")
+    elif query.q and not found.page.progress.words_ready:
+        share = f"{found.page.progress.words_share:.0%}"
+        yield element("p", f"Words of {share} of the results can be searched so far.", class_="notice")
 
 
 def _heads(path: str, address: Query, query: RowQuery) -> Iterator[Child]:
@@ -83,66 +123,69 @@ def _heads(path: str, address: Query, query: RowQuery) -> Iterator[Child]:
             continue
         is_sorted = query.sort == key
         is_descending = not query.is_descending if is_sorted else key in _DESCENDING_FIRST
-        target = address.without("page", "after").with_value("sort", f"-{key}" if is_descending else key)
+        target = address.choosing("sort", f"-{key}" if is_descending else key)
         arrow = (" ↓" if query.is_descending else " ↑") if is_sorted else ""
         yield element("a", f"{name}{arrow}", href=target.address(path))
 
 
-def _row(stored: StoredRun, detail: RowDetail) -> Html:
-    result, state = detail.result, row_state(detail.result)
-    address = path_to("r", stored.run_id, "row", str(result.seq))
-    trial = f" trial {result.slot.trial + 1}" if result.slot.trial else ""
-    cell = cell_text(result.slot.target, result.prompt)
-    question = "" if detail.case is None else detail.case.last_question
-    took = None if result.duration_ms is None else result.duration_ms / 1000
-    return element(
-        "tr",
-        element("td", state_badge(state)),
-        element("th", element("a", result.eval_id, href=address), element("small", f"{cell}{trial}"), scope="row"),
-        _line(question),
-        _line(result.candidate_answer),
-        element("td", row_score(result)),
-        _line("" if state == "pass" else row_reason(result)),
-        element("td", money_text(result.cost_usd)),
-        element("td", seconds_text(took)),
-    )
+class _Row(Struct, frozen=True):
+    """One result of the list."""
+
+    run_id: str
+    entry: RowEntry
+    texts: RowTexts
+
+    def element(self) -> Html:
+        """Return the row of the table."""
+        entry, slot = self.entry, self.entry.slot
+        trial = f" trial {slot.trial + 1}" if slot.trial else ""
+        name = element("a", slot.eval_id, href=path_to("r", self.run_id, "row", str(entry.line - 1)), dir="auto")
+        took = None if entry.duration_ms is None else entry.duration_ms / 1000
+        return element(
+            "tr",
+            element("td", state_badge(entry.state)),
+            element("th", name, element("small", f"{cell_text(slot.target, slot.prompt)}{trial}"), scope="row"),
+            _line(self.texts.question or ""),
+            _line(self.texts.answer),
+            element("td", score_text(entry.score) if entry.score is not None else ""),
+            _line(self._why()),
+            element("td", money_text(entry.cost_usd)),
+            element("td", seconds_text(took)),
+        )
+
+    def _why(self) -> str:
+        """Return the error, else what each evaluator missed that did not pass."""
+        if self.texts.error is not None:
+            return self.texts.error
+        failed = set(self.entry.failed)
+        return " | ".join(f"{each.evaluator}: {each.text}" for each in self.texts.reasons if each.evaluator in failed)
+
+    def to_json(self) -> JsonObject:
+        """Return the result as the page's data has it."""
+        return {
+            **self.entry.slot.to_json(),
+            "seq": self.entry.line - 1,
+            "state": self.entry.state,
+            "score": self.entry.score,
+            "question": self.texts.question,
+            "answer": self.texts.answer,
+            "failed": list(self.entry.failed),
+            "reason": self._why() or None,
+            "cost_usd": self.entry.cost_usd,
+            "duration_ms": self.entry.duration_ms,
+        }
 
 
 def _line(text: str) -> Html:
     return element("td", shortened(" ".join(text[:1000].split()), max_chars=_MAX_LINE_CHARS), class_="wide", dir="auto")
 
 
-def _pages(path: str, address: Query, query: RowQuery, page: RowPage) -> Html | None:
-    last = max(1, -(-page.total // PAGE_ROWS))
+def _pages(path: str, address: Query, found: FoundRows, first: int) -> Html | None:
     links = []
-    if query.page > 1:
-        before = address.with_value("page", str(query.page - 1)).address(path)
-        links.append(element("a", "previous", href=before, rel="prev"))
-    if query.page < last:
-        after = address.with_value("page", str(query.page + 1)).address(path)
-        links.append(element("a", "next", href=after, rel="next"))
+    if found.page.before is not None:
+        before = address.choosing("before", found.page.before).with_value("from", str(max(1, first - PAGE_ROWS)))
+        links.append(element("a", "previous", href=before.address(path), rel="prev"))
+    if found.page.after is not None:
+        after = address.choosing("after", found.page.after).with_value("from", str(first + len(found.page.rows)))
+        links.append(element("a", "next", href=after.address(path), rel="next"))
     return element("nav", *links, class_="pages", aria_label="Pages of the list") if links else None
-
-
-def _to_json(page: RowPage, details: Sequence[RowDetail], facets: Mapping[str, Mapping[str, int]]) -> JsonObject:
-    return {
-        "total": page.total,
-        "facets": {key: dict(counts) for key, counts in facets.items()},
-        "rows": [_row_json(each) for each in details],
-    }
-
-
-def _row_json(detail: RowDetail) -> JsonObject:
-    result: CaseResult = detail.result
-    return {
-        **result.slot.to_json(),
-        "seq": result.seq,
-        "state": row_state(result),
-        "score": result.score,
-        "question": None if detail.case is None else detail.case.last_question,
-        "expected": None if detail.case is None else expected_of(detail.case),
-        "answer": result.candidate_answer,
-        "reason": None if row_state(result) == "pass" else row_reason(result),
-        "cost_usd": result.cost_usd,
-        "duration_ms": result.duration_ms,
-    }

@@ -1,6 +1,6 @@
 """A run: its verdict, the cases that did not pass, tables with intervals, and the histogram of scores."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentv.reports.document.html import HtmlRenderer
 from agentv.reports.run.document import run_document
@@ -9,9 +9,11 @@ from agentv.reports.text.markup import Html, element
 from agentv.storage.run.reviews import queue_names
 from agentv.storage.run.stored import StoredRun
 from agentv.view.address import path_to
+from agentv.view.judges import judge_links
 from agentv.view.pages.page import Link, Page, Request
 
 RUNS = Link("Runs", "/")
+_MAX_TRENDS = 50
 
 
 def run_links(stored: StoredRun, before: str | None) -> tuple[Link, ...]:
@@ -31,6 +33,14 @@ def run_trail(stored: StoredRun) -> tuple[Link, ...]:
     return RUNS, Link(stored.run.name or stored.run_id, path_to("r", stored.run_id))
 
 
+def _link_list(title: str, links: Sequence[Link]) -> Html | None:
+    """Return links under a title; None without any."""
+    if not links:
+        return None
+    items = (element("li", element("a", each.text, href=each.address, dir="auto")) for each in links)
+    return element("nav", element("h2", title), element("ul", *items, class_="choices"), aria_label=title)
+
+
 def _review(stored: StoredRun) -> Iterator[Html]:
     """Yield the run's review queues and its failure categories, and how to start a review."""
     run, names = stored.run_id, queue_names(stored.folder)
@@ -48,10 +58,18 @@ def run_page(request: Request) -> Page:
     stored = request.library.open(request.names["run"])
     report = request.library.report(stored)
     before = request.library.run_before(stored)
+
+    def row_address(seq: int) -> str:
+        return path_to("r", stored.run_id, "row", str(seq))
+
     document = run_document(report, stored.run, is_short=False)
+    trends = [Link(suite, path_to("trend", suite)) for suite in stored.suites[:_MAX_TRENDS]]
+    judges = judge_links(request.library, stored, [(each.name, each.type) for each in report.evaluators])
     parts = [
-        *HtmlRenderer().document(document),
+        *HtmlRenderer(row_address=row_address).document(document),
         element("p", element("a", "All rows", href=path_to("r", stored.run_id, "rows"))),
+        _link_list("Trend from run to run", trends),
+        _link_list("Judges compared with people", judges),
         *_review(stored),
     ]
     return Page(

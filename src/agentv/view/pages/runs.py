@@ -22,17 +22,24 @@ def runs_page(request: Request) -> Page:
     shown = runs[:_MAX_RUNS]
     more = len(runs) - len(shown)
     body = element("tbody", *map(_row, shown))
-    heads = ("run", "verdict", "pass rate", "eval files", "started")
+    heads = ("compare", "run", "verdict", "pass rate", "eval files", "started")
     table = element("table", element("thead", element("tr", *(element("th", h, scope="col") for h in heads))), body)
+    region = element("div", table, class_="scroll list", tabindex="0", role="region", aria_label="Runs")
+    button = element("button", "Compare two marked runs") if len(shown) > 1 else None
     parts = [
         element("h1", "Runs"),
         search_field("/", request.query, label="Search runs"),
-        element("div", table, class_="scroll list", tabindex="0", role="region", aria_label="Runs")
+        element("form", button, region, action="/compare", class_="runs")
         if shown
         else element("p", *_nothing(request, wanted), class_="notice"),
         element("p", f"and {more:,} older runs; search for them by name, tag or eval file") if more else None,
     ]
-    return Page(title="Runs", parts=parts, data={"runs": [_to_json(run) for run in runs]})
+    return Page(
+        title="Runs",
+        parts=parts,
+        data={"runs": [_to_json(run) for run in runs]},
+        is_live=any(run.state == "running" for run in runs),
+    )
 
 
 def _nothing(request: Request, wanted: str) -> Iterator[Html | str]:
@@ -64,9 +71,11 @@ def _row(run: ListedRun) -> Html:
         dir="auto",
     )
     if run.problem is not None:
-        return element("tr", head, element("td", run.problem, colspan="4", class_="wide"))
+        return element("tr", element("td"), head, element("td", run.problem, colspan="4", class_="wide"))
+    mark = element("input", type="checkbox", name="run", value=run.run_id, aria_label=f"compare {name}")
     return element(
         "tr",
+        element("td", mark),
         head,
         element("td", state_badge(_VERDICT_STATES.get(state, "skipped"), state)),
         element("td", rate_text(run.counts)),

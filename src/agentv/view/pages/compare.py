@@ -1,0 +1,367 @@
+"""Two runs compared: what got worse first, with both answers and the sentence that says whether it is significant."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from agentv.engine.stored.report_tools import case_key_of, expected_of
+from agentv.reports.compare.words import case_label, has_pairs, reason_line
+from agentv.reports.document.html import HtmlRenderer
+from agentv.reports.run.row_text import row_score
+from agentv.reports.text.amounts import difference_text, score_text
+from agentv.reports.text.long_texts import shortened
+from agentv.reports.text.markup import Html, element
+from agentv.reports.text.printable import one_line
+from agentv.scoring.comparison.compare import Comparison, finding_text
+from agentv.scoring.comparison.sides import PASSED, Side
+from agentv.scoring.results.aggregation import row_state
+from agentv.storage.run.stored import StoredRun
+from agentv.types.errors import ConfigError
+from agentv.types.json_value import JsonObject
+from agentv.types.records.result import CaseResult
+from agentv.types.records.run import CaseRecord
+from agentv.types.results import CaseName
+from agentv.view.address import BadAddressError, Query, choice_of, page_number, path_to
+from agentv.view.answers import answer_text, case_texts, marked_answers, reason_text
+from agentv.view.compared import KINDS, ComparedCase, ComparedRuns, Kind
+from agentv.view.elements import (
+    beyond_notice,
+    choice_links,
+    filter_chips,
+    page_links,
+    range_text,
+    search_field,
+    state_badge,
+)
+from agentv.view.library import UnknownRunError
+from agentv.view.pages.page import Link, Page, Request
+from agentv.view.pages.run import RUNS
+
+PAGE_CASES = 50
+_SEPARATOR = ".."
+_MAX_NAMES = 12
+"""The number of suites, targets or prompts that can be chosen by a link; an address may name any."""
+_TWO = 2
+_DIFF: Sequence[Literal["yes", "no"]] = ("yes", "no")
+_FILTER_KEYS = ("suite", "target", "prompt")
+_KIND_WORDS: Mapping[Kind, str] = {
+    "changed": "changed",
+    "lost": "lost",
+    "won": "won",
+    "same": "same score",
+    "errors": "without a result",
+}
+_NOTHING: Mapping[Kind, str] = {
+    "changed": "No score changed.",
+    "lost": "No case was lost.",
+    "won": "No case was won.",
+    "same": "No case has the same score in both runs.",
+    "errors": "Every trial of every case has a result in both runs.",
+}
+
+
+class _Shown(Struct, frozen=True):
+    """A compared case with what is stored of it; None where nothing is."""
+
+    compared: ComparedCase
+    record: CaseRecord | None
+    before: CaseResult | None
+    after: CaseResult | None
+
+
+def compare_two_page(request: Request) -> Page:
+    """Lead to the comparison of the two runs that a form names: `a` and `b`, or two `run` with the later one first."""
+    query = request.query
+    runs = query.all("run")[::-1]
+    first, second = query.last("a"), query.last("b")
+    if first is not None and second is not None:
+        runs = (first, second)
+    if len(runs) != _TWO:
+        raise BadAddressError(
+            f"a comparison needs two runs, not {len(runs)}; mark two in the list of runs, or open /compare?a=RUN&b=RUN"
+        )
+    before, after = (request.library.open(run).run_id for run in runs)
+    location = _path(before, after)
+    return Page(title="Compare", parts=[], data={"location": location}, location=location)
+
+
+def compare_page(request: Request) -> Page:
+    """Return one page of the cases of two runs, those that got worse first."""
+    before, after = _runs(request)
+    address, number = request.query, page_number(request.query)
+    kind = choice_of(address, "only", KINDS, "changed")
+    is_marked = choice_of(address, "diff", _DIFF, "yes") == "yes"
+    compared = _compared(request, before, after)
+    total, cases = compared.select(kind, _accepts(address), start=(number - 1) * PAGE_CASES, size=PAGE_CASES)
+    path = _path(before.run_id, after.run_id)
+    view = _CompareView(before, after, compared.comparison, is_marked=is_marked)
+    band, *numbers = HtmlRenderer().document(compared.summary)
+    noun = "pair" if has_pairs(compared.comparison) else "case"
+    data, items = [], []
+    for shown in _shown_cases(before, after, compared, cases):
+        items.append(view.item(shown))
+        data.append(_case_json(shown))
+    parts = [
+        band,
+        element("p", f"Each target by itself: {one_line(compared.by_target)}", class_="sentence", dir="auto")
+        if compared.by_target
+        else None,
+        _setup_note(compared),
+        choice_links(path, address, "only", _tabs(compared), label=f"{noun.capitalize()}s"),
+        search_field(path, address, label="Search cases"),
+        filter_chips(path, address),
+        element("div", *_filters(path, address, compared.comparison), class_="choices"),
+        element("p", range_text(number, PAGE_CASES, total, noun), id="count", role="status"),
+        *(items or [_nothing(path, address, kind, compared, total)]),
+        page_links(path, address, page=number, pages=-(-total // PAGE_CASES)),
+        element("section", element("h2", "Measures"), *numbers, id="measures"),
+    ]
+    return Page(
+        title=f"{_name(before)} compared with {_name(after)}",
+        parts=parts,
+        data=_to_json(compared, kind, total, number, data),
+        trail=(RUNS, Link(_name(before), path_to("r", before.run_id)), Link(_name(after), path_to("r", after.run_id))),
+        links=(
+            Link("Compare", path),
+            Link("Swap", _path(after.run_id, before.run_id)),
+        ),
+        is_live="running" in (before.state(), after.state()),
+    )
+
+
+def _path(before: str, after: str) -> str:
+    return path_to("compare", f"{before}{_SEPARATOR}{after}")
+
+
+def _runs(request: Request) -> tuple[StoredRun, StoredRun]:
+    """Return the two runs of an address such as `/compare/A..B`."""
+    named = request.names["runs"].split(_SEPARATOR)
+    if len(named) != _TWO or not all(named):
+        raise BadAddressError(f"{request.names['runs']!r} does not name two runs; use /compare/BEFORE..AFTER")
+    try:
+        before, after = (request.library.open(name) for name in named)
+    except UnknownRunError as error:
+        raise UnknownRunError(f"{error}; a baseline file is compared by `agentv compare FILE RUN`") from None
+    return before, after
+
+
+def _compared(request: Request, before: StoredRun, after: StoredRun) -> ComparedRuns:
+    try:
+        return request.library.comparison(before, after)
+    except ConfigError as error:
+        raise BadAddressError(str(error)) from None
+
+
+def _name(stored: StoredRun) -> str:
+    return stored.run.name or stored.run_id
+
+
+def _accepts(query: Query) -> Callable[[CaseName], bool] | None:
+    """Return the filter of an address on the names of cases; None without one."""
+    text = (query.last("q") or "").lower()
+    suites, targets, prompts = (query.all(key) for key in _FILTER_KEYS)
+    if not (text or suites or targets or prompts):
+        return None
+    return lambda name: (
+        text in name.eval_id.lower()
+        and (not suites or name.suite in suites)
+        and (not targets or name.target in targets)
+        and (not prompts or name.prompt in prompts)
+    )
+
+
+def _shown_cases(
+    before: StoredRun, after: StoredRun, compared: ComparedRuns, cases: Sequence[ComparedCase]
+) -> Iterator[_Shown]:
+    names = [case.pair.after for case in cases]
+    records = {case_key_of(each): each for each in after.cases_named({(name.suite, name.eval_id) for name in names})}
+    for case, name in zip(cases, names, strict=True):
+        rows = compared.shown_rows(case)
+        first, second = (
+            None if row is None else next(stored.results_at([row]))
+            for stored, row in zip((before, after), rows, strict=True)
+        )
+        yield _Shown(case, records.get((name.suite, name.eval_id, name.prompt)), first, second)
+
+
+def _setup_note(compared: ComparedRuns) -> Html:
+    """Return links to what is below the cases, with the number of settings that differ."""
+    differing = len(compared.circumstances)
+    text = f"{differing:,} settings differ" if differing > 1 else "1 setting differs" if differing else "same setup"
+    return element(
+        "p", element("a", f"Measures with intervals; {text} between the runs", href="#measures"), class_="sentence"
+    )
+
+
+def _tabs(compared: ComparedRuns) -> Sequence[tuple[str | None, str]]:
+    return [(None if kind == KINDS[0] else kind, f"{_KIND_WORDS[kind]} {compared.count(kind):,}") for kind in KINDS]
+
+
+def _filters(path: str, address: Query, comparison: Comparison) -> Iterator[Html]:
+    """Yield the choice of a suite, target or prompt where there are several, and that of marked words."""
+    side = comparison.after
+    values: Sequence[Sequence[str | None]] = (side.suites, side.targets, side.prompts)
+    for key, names in zip(_FILTER_KEYS, values, strict=True):
+        if len(names) > 1:
+            chosen = address.all(key)
+            shown = [name for place, name in enumerate(names) if name and (place < _MAX_NAMES or name in chosen)]
+            choices: list[tuple[str | None, str]] = [(None, "all"), *((name, name) for name in shown)]
+            yield choice_links(path, address, key, choices, label=key.capitalize())
+    yield choice_links(path, address, "diff", ((None, "marked"), ("no", "not marked")), label="Differences")
+
+
+def _nothing(path: str, address: Query, kind: Kind, compared: ComparedRuns, total: int) -> Html:
+    if not compared.comparison.is_paired:
+        why = "The runs have too few cases in common to be compared case by case; the measures below are of all cases."
+        return element("p", why, class_="notice")
+    if total:
+        return beyond_notice(path, address)
+    if _accepts(address) is None:
+        return element("p", _NOTHING[kind], class_="notice")
+    link = element("a", "Remove the filter", href=address.without("q", "page", *_FILTER_KEYS).address(path))
+    return element("p", "No case matches. ", link, class_="notice")
+
+
+class _CompareView(Struct, frozen=True):
+    """The layout of the cases of two runs."""
+
+    before: StoredRun
+    after: StoredRun
+    comparison: Comparison
+    is_marked: bool
+
+    def item(self, shown: _Shown) -> Html:
+        """Return a case with its question, both answers and the reasons for their scores."""
+        name, difference = shown.compared.pair.after, shown.compared.difference
+        facts = [
+            "" if difference is None else f"{score_text(difference.before)} → {score_text(difference.after)}",
+            "" if difference is None else difference_text(difference.difference),
+            self._trials(shown.compared),
+            "content changed" if difference is not None and difference.is_content_changed else "",
+        ]
+        return element(
+            "article",
+            element(
+                "h2",
+                _badge(shown.compared),
+                " ",
+                element("span", case_label(name, self.comparison), dir="auto"),
+                element("small", f" {' · '.join(filter(None, facts))}"),
+            ),
+            None if shown.record is None else case_texts(shown.record.question, expected_of(shown.record)),
+            element("div", *self._sides(shown), class_="pair"),
+            class_="compared",
+        )
+
+    def _trials(self, case: ComparedCase) -> str:
+        """Return `3 of 3 → 1 of 3 passed`; empty if each run has one trial."""
+        passed = [
+            _passed(side, name)
+            for side, name in (
+                (self.comparison.before, case.pair.before),
+                (self.comparison.after, case.pair.after),
+            )
+        ]
+        return "" if all(trials == 1 for _, trials in passed) else f"{_of(passed[0])} → {_of(passed[1])} passed"
+
+    def _sides(self, shown: _Shown) -> Iterator[Html]:
+        """Yield both answers with the words marked that only one of them has."""
+        case, results = shown.compared.pair.after.eval_id, (shown.before, shown.after)
+        answers = [None if each is None else answer_text(each) for each in results]
+        texts = ["" if each is None else each.candidate_answer for each in results]
+        if self.is_marked and all(texts):
+            answers[:] = marked_answers(*texts)
+        yield self._side("before", self.before, shown.before, answers[0], case)
+        yield self._side("after", self.after, shown.after, answers[1], case)
+
+    def _side(self, when: str, stored: StoredRun, result: CaseResult | None, answer: Html | None, case: str) -> Html:
+        if result is None:
+            return element("section", element("h3", when), element("p", "not stored", class_="quiet"))
+        score = row_score(result)
+        link = element(
+            "a",
+            "open",
+            href=path_to("r", stored.run_id, "row", str(result.seq)),
+            aria_label=f"open the result {when} of {case}",
+        )
+        return element(
+            "section",
+            element("h3", f"{when} ", state_badge(row_state(result)), f" {score} " if score else " ", link),
+            answer,
+            reason_text(result),
+        )
+
+
+def _badge(case: ComparedCase) -> Html:
+    difference = case.difference
+    if difference is None:
+        return state_badge("error", "without a result")
+    match difference.change:
+        case "regressed":
+            return state_badge("fail", "lost")
+        case "improved":
+            return state_badge("pass", "won")
+        case _:
+            return state_badge("borderline", "same" if not difference.difference else "changed a little")
+
+
+def _passed(side: Side, name: CaseName) -> tuple[int, int]:
+    """Return the numbers of trials of a case that passed and that were judged."""
+    column, index = side.column(PASSED), side.index_of(name)
+    return (0, 0) if index is None or not column.count(index) else (round(column.sums[index]), column.count(index))
+
+
+def _of(passed: tuple[int, int]) -> str:
+    return f"{passed[0]:,} of {passed[1]:,}"
+
+
+def _to_json(compared: ComparedRuns, kind: Kind, total: int, page: int, cases: Sequence[JsonObject]) -> JsonObject:
+    comparison, score = compared.comparison, compared.comparison.score
+    bounds = None if score is None else score.interval
+    return {
+        "before": comparison.before.label,
+        "after": comparison.after.label,
+        "finding": finding_text(comparison),
+        "direction": comparison.finding,
+        "by_target": compared.by_target or None,
+        "difference": None if score is None else score.difference,
+        "interval": None if bounds is None else [bounds.low, bounds.high],
+        "p": None if score is None else score.p,
+        "differs": [{"what": each.name, "before": each.before, "after": each.after} for each in compared.circumstances],
+        "counts": {each: compared.count(each) for each in KINDS},
+        "only": kind,
+        "total": total,
+        "page": page,
+        "cases": list(cases),
+    }
+
+
+def _case_json(shown: _Shown) -> JsonObject:
+    name, difference = shown.compared.pair.after, shown.compared.difference
+    return {
+        "suite": name.suite,
+        "eval_id": name.eval_id,
+        "target": name.target,
+        "prompt": name.prompt,
+        "change": None if difference is None else difference.change,
+        "difference": None if difference is None else difference.difference,
+        "question": None if shown.record is None else shown.record.question,
+        "expected": None if shown.record is None else expected_of(shown.record),
+        "before": _side_json(shown.before, None if difference is None else difference.before),
+        "after": _side_json(shown.after, None if difference is None else difference.after),
+    }
+
+
+def _side_json(result: CaseResult | None, mean_score: float | None) -> JsonObject | None:
+    if result is None:
+        return None
+    return {
+        "run_id": result.run_id,
+        "seq": result.seq,
+        "state": row_state(result),
+        "score": result.score,
+        "mean_score": mean_score,
+        "answer": shortened(result.candidate_answer),
+        "reason": reason_line(result),
+    }
