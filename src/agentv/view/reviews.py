@@ -191,7 +191,10 @@ class ReviewSession:
             key = (sent.number, reviewer, sent.is_resolution)
             lease = self._leases.get(key)
             took_s = None if lease is None else self._timer() - lease.given_s
-            shown = dict.fromkeys([*self._shown_always(sent), *sorted(lease.shown if lease else ()), *sent.shown])
+            # What a reviewer saw before stays seen in a correction.
+            earlier = None if sent.is_resolution else self.labels().current[sent.number].get(reviewer)
+            seen = {*(lease.shown if lease else ()), *sent.shown, *(earlier.shown if earlier else ())}
+            shown = dict.fromkeys([*self._shown_always(sent), *sorted(seen)])
             verdict, score = self._said(item, sent)
             reviewed = Reviewed(
                 label_id=sent.label_id,
