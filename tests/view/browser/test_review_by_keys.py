@@ -38,7 +38,8 @@ def tab(browser: "Browser", run: StoredRun) -> Iterator[Tab]:
 
 
 def answer_on(page: "Page") -> str:
-    return page.locator("section", has=page.get_by_role("heading", name="Answer", exact=True)).inner_text()
+    text: str = page.locator("section", has=page.get_by_role("heading", name="Answer", exact=True)).inner_text()
+    return text
 
 
 def wait_for(page: "Page", position: int) -> None:

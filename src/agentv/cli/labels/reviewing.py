@@ -18,6 +18,7 @@ from agentv.loading.files.places import find_home
 from agentv.reports.judge import preference_text
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line
+from agentv.scoring.judges.draws import ALL
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError
@@ -118,7 +119,10 @@ def _golden_labels(stored: StoredRun, source: str | None) -> Sequence[Label] | N
 def _head(session: ReviewSession, reviewers: Sequence[str]) -> str:
     queue = session.queue
     answers = count_text(sum(item.golden is None for item in queue.items), "answer")
-    strata = ", ".join(f"{each.name} {each.n:,} of {each.size:,}" for each in queue.strata)
+    names = {ALL: ""}
+    strata = ", ".join(
+        f"{names.get(each.name, each.name)} {each.n:,} of {each.size:,}".strip() for each in queue.strata
+    )
     left = sum(len(session.labels().waiting(name)) for name in reviewers)
     return f"Review {queue.name!r} of run {queue.run_id}: {answers} ({one_line(strata)}), {left:,} left to label"
 
