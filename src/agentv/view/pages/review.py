@@ -141,6 +141,7 @@ def _head(session: ReviewSession, given: GivenItem, note: str) -> Html:
 
 def _answers(given: GivenItem) -> Iterator[Html | None]:
     """Yield question and answer, or the two answers of a pair next to each other in their shuffled order."""
+    yield element("h2", "What to label", class_="unseen")
     if given.other is None:
         yield from answer_parts(given.detail)
         return
