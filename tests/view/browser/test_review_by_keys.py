@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.browser import LOOKS, Tab, needs_driven_browser, violations
+from tests.support.browser import Tab, needs_driven_browser
 from tests.support.reviewed import serving_review, store_run
 from tests.view.browser.test_keys import press, tab_to
 
@@ -98,17 +98,3 @@ def test_a_review_needs_no_letters(tab: Tab, run: StoredRun) -> None:
         press(page, "Enter")
     page.get_by_role("heading", name="All answers are reviewed").wait_for()
     assert verdicts(run) == ["pass"] * ANSWERS
-
-
-@pytest.mark.parametrize("look", LOOKS)
-def test_the_pages_of_a_review_have_no_accessibility_finding(tab: Tab, look: str) -> None:
-    tab.look(look)
-    found: dict[str, Any] = {"first": violations(tab.page)}
-    press(tab.page, "e")
-    tab.page.locator("#expected").wait_for()
-    found["expected"] = violations(tab.page)
-    for _ in range(ANSWERS):
-        tab.page.get_by_role("button", name="Skip").click()
-    tab.page.get_by_role("heading", name="All answers are reviewed").wait_for()
-    found["end"] = violations(tab.page)
-    assert found == {"first": [], "expected": [], "end": []}

@@ -43,21 +43,6 @@ def test_a_form_stores_a_label_and_leads_to_the_next_answer(
     tab.close()
 
 
-def test_a_review_is_done_by_keyboard_alone(browser: "Browser", review: tuple[Viewer, ReviewSession]) -> None:
-    viewer, session = review
-    tab = Tab(browser, viewer, reviewer="ada")
-    page = tab.open(QUEUE)
-    page.set_default_timeout(WAIT_MS)
-    for number in range(6):
-        page.get_by_role("heading", name=f"{number + 1} of 6").wait_for()
-        page.keyboard.press("p" if number % 2 else "f")
-        page.keyboard.press("Enter")
-    page.get_by_role("heading", name="All answers are reviewed").wait_for()
-    assert sorted(str(label.verdict) for label in session.labels().labels()) == ["fail"] * 3 + ["pass"] * 3
-    assert tab.errors == []
-    tab.close()
-
-
 def test_the_pages_of_a_review_have_no_accessibility_finding(
     browser: "Browser", review: tuple[Viewer, ReviewSession]
 ) -> None:
