@@ -98,3 +98,20 @@ def test_a_review_needs_no_letters(tab: Tab, run: StoredRun) -> None:
         press(page, "Enter")
     page.get_by_role("heading", name="All answers are reviewed").wait_for()
     assert verdicts(run) == ["pass"] * ANSWERS
+
+
+def test_a_label_that_is_not_sent_stays_in_the_form(tab: Tab, run: StoredRun) -> None:
+    page = tab.page
+    page.route("**/q/**", lambda route: route.abort() if route.request.method == "POST" else route.continue_())
+    press(page, "f", "m")
+    page.keyboard.type("too long")
+    press(page, "Escape", "Enter")
+    page.get_by_role("alert").get_by_text("Not sent").wait_for()
+    assert page.get_by_role("textbox", name="Note").input_value() == "too long"
+    assert verdicts(run) == []
+    page.unroute("**/q/**")
+    press(page, "Enter")
+    wait_for(page, 2)
+    assert verdicts(run) == ["fail"]
+    assert page.get_by_role("textbox", name="Note").input_value() == ""
+    assert page.get_by_role("radio", name="Fail").is_checked() is False
