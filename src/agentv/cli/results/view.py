@@ -57,7 +57,7 @@ def command(
         if found.option and not runs:
             raise ConfigError(f"name the runs to pull: agentv view RUN{found.option}; `agentv store list` lists them")
         folders = [found.find(run) for run in runs]
-        library = Library(found.home, folders=folders, note=lambda message: click.echo(message, err=True))
+        library = Library(found.home, folders=folders)
         server = ViewServer(library, access, host="127.0.0.1" if host is None else host, port=port)
         names = [folder.name for folder in folders]
         if len(set(names)) < len(names):
