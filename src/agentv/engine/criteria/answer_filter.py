@@ -87,7 +87,7 @@ class AnswerFilter(Struct):
         if self.known and self.judged is not None:
             answers = "the only answer was" if self.known == 1 else f"all {self.known:,} answers were"
             return f"{answers} judged by earlier runs named {self.judged.name!r}"
-        return f"all {self.older:,} answers are older than --since" if self.older else None
+        return None if self.since is None else f"there are no answers since {self.since:%Y-%m-%d %H:%M} UTC"
 
     def notes(self) -> Iterator[str]:
         """Yield what was not judged."""

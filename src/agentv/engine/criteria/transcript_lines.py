@@ -49,7 +49,9 @@ class TranscriptLines(Struct):
     others: Places = field(default_factory=Places)
     subagents: dict[str, tuple[str, int]] = field(default_factory=dict)
     """The transcripts of subagents, by file, with the session that started each and the first line."""
-    older: int = 0
+    older: Places = field(default_factory=Places)
+    unchanged: Places = field(default_factory=Places)
+    """Files that have not changed since that time, which are not opened."""
     sessions: set[str] = field(default_factory=set)
     ids: DigestSet = field(default_factory=DigestSet)
 
@@ -64,7 +66,7 @@ class TranscriptLines(Struct):
         """Yield the answers of each conversation in a transcript as lines."""
         try:
             if self.since is not None and Path(file).stat().st_mtime < self.since.timestamp():
-                self.older += 1
+                self.unchanged.add(file)
                 return
             for transcript in load_transcripts(Path(file), program, since=self.since):
                 yield sorted(self._lines(file, program, transcript), key=lambda line: line.number)
@@ -81,7 +83,7 @@ class TranscriptLines(Struct):
         for answer in answers_of(conversation):
             turn, given = answer.turn, answer.given
             if self._is_old(turn):
-                self.older += 1
+                self.older.add(source_of(file, turn.asked.line))
             elif turn.state == "failed":
                 yield LostLine(
                     file, turn.asked.line, f"has no answer, because it failed: {turn.failure}", target=program
@@ -118,6 +120,7 @@ class TranscriptLines(Struct):
         for why, places in (
             ("not scored, because the agent was interrupted or is still at work", self.open_turns),
             ("not scored, because the user took them back", self.abandoned),
+            ("not scored, because they ended before --since", self.older),
             ("scored once, although resumed or forked sessions repeat them", self.copies),
         ):
             if places.count:
@@ -128,6 +131,8 @@ class TranscriptLines(Struct):
                 subagents.add(source_of(file, line))
         if subagents.count:
             yield f"not scored, because a subagent wrote them: {_counted(subagents, 'transcript')}"
+        if self.unchanged.count:
+            yield f"not opened, because they have not changed since --since: {_counted(self.unchanged, 'file')}"
         if self.others.count:
             yield f"not read, because they are not transcripts: {_counted(self.others, 'file')}"
 

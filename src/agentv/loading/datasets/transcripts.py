@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import IO, cast
 
@@ -13,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.loading.files.json_lines import parse_json, quick_json
+from agentv.loading.files.text import BYTE_ORDER_MARK
 from agentv.messages.logs.reading import is_export
 from agentv.messages.transcripts.opencode import read_opencode_session
 from agentv.messages.transcripts.reading import Program, is_of_subagent, program_of, read_session
@@ -20,10 +20,9 @@ from agentv.messages.transcripts.turns import Conversation, Record, Unread
 from agentv.types.json_value import JsonObject, JsonValue
 
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\x00"
-_MAX_LINE_BYTES = 64 * 2**20
 _DOCUMENT_KEYS = ('"projectHash"', '"info"')
 """Keys near the start of a transcript that is one JSON document over several lines."""
-_HEAD_BYTES = 4096
+_START_BYTES, _HEAD_BYTES = 64, 4096
 
 
 class LostRecord(Struct, frozen=True):
@@ -53,10 +52,13 @@ def find_program(path: Path) -> Program | None:
         return None
     try:
         with _opened(path) as file:
-            start = file.read(len(_SQLITE))
-            if start == _SQLITE:
+            start = file.read(_START_BYTES)
+            if start.startswith(_SQLITE):
                 return "opencode" if _has_sessions(path) else None
-            first = _first_record(chain((start + file.readline(_MAX_LINE_BYTES),), file))
+            if not start.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"{"):
+                return None
+            file.seek(0)
+            first = _first_record(file)
     except (OSError, EOFError):
         return None  # the reader of logs reports a file that cannot be read
     return None if first is None or is_export(first) else program_of(first)
@@ -117,7 +119,9 @@ def _first_record(lines: Iterable[bytes]) -> JsonObject | None:
 
 
 def _parsed(data: bytes) -> JsonObject | None:
-    document = quick_json(data.decode("utf-8", "replace").removeprefix("\ufeff").strip(), "", 1)
+    """Return a JSON object, with half of a surrogate pair replaced; None for anything else."""
+    text = data.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace").strip()
+    document = quick_json(text, "", 1) or parse_json(text, "", 1)[0]
     value = None if document is None else document.value
     return value if isinstance(value, dict) else None
 
@@ -131,7 +135,11 @@ def _records(path: Path) -> tuple[list[Record], list[LostRecord], list[Unread]]:
         file.seek(0)
         if lines.lstrip()[:2] in (b"{\n", b"{\r", b"{"):
             whole = _first_record(file)
-            return ([] if whole is None else [Record(1, whole)]), [], []
+            return (
+                ([], [LostRecord(1, "the file is not valid JSON")], [])
+                if whole is None
+                else ([Record(1, whole)], [], [])
+            )
         last = b""
         for number, line in enumerate(file, 1):
             last = line

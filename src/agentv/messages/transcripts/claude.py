@@ -61,8 +61,8 @@ def failure_of(message: str, event: JsonObject) -> Failed:
     return Failed(message, status_of(event.get("api_error_status")), kind)
 
 
-_CHAIN_TYPES = frozenset({"user", "assistant", "attachment", "system", "progress"})
-_SIDE_TYPES = frozenset(
+_CHAIN_TYPES = ("user", "assistant", "attachment", "system", "progress")
+_SIDE_TYPES = tuple(
     "agent-color agent-name agent-setting ai-title api-request api-request-blob api-request-shape atis-latch "  # noqa: SIM905 - a list of words
     "attribution-snapshot content-replacement cost-state custom-title file-history-delta file-history-snapshot "
     "last-prompt mode permission-mode pr-link queue-operation result speculation-accept started summary tag "

@@ -21,7 +21,7 @@ from agentv.messages.transcripts.turns import Asked, Conversation, Event, Interr
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage, read_count
 
-_TYPES = frozenset(
+_TYPES = tuple(
     "compacted event_msg inter_agent_communication response_item session_meta token_usage_record turn_context "  # noqa: SIM905 - a list of words
     "world_state".split()
 )

@@ -22,7 +22,7 @@ from agentv.messages.transcripts.turns import Asked, Conversation, Event, Record
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage, read_count
 
-_TYPES = frozenset({"user", "gemini", "info", "error", "warning"})
+_TYPES = ("user", "gemini", "info", "error", "warning")
 _NOT_PROMPTS = ("<session_context>", "<state_snapshot>", "<system-reminder>", "This is the Gemini CLI.")
 
 

@@ -21,7 +21,7 @@ from agentv.messages.transcripts.turns import Asked, Conversation, Event, Record
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage, read_cost, read_count
 
-_PARTS = frozenset(
+_PARTS = tuple(
     "agent compaction file patch reasoning retry snapshot step-finish step-start subtask text tool".split()  # noqa: SIM905 - a list of words
 )
 _SUBAGENT_TOOL = "task"

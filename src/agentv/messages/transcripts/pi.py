@@ -62,11 +62,11 @@ def _usage(usage: JsonObject) -> Usage:
     )
 
 
-_KNOWN_TYPES = frozenset(
+_KNOWN_TYPES = tuple(
     "branch_summary compaction custom custom_message label message model_change session session_info "  # noqa: SIM905 - a list of words
     "thinking_level_change".split()
 )
-_KNOWN_ROLES = frozenset(
+_KNOWN_ROLES = tuple(
     "assistant bashExecution branchSummary compactionSummary custom hookMessage toolResult user".split()  # noqa: SIM905 - a list of words
 )
 
