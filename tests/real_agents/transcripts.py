@@ -6,17 +6,19 @@ of instructions are cut, and records beside the conversation are left out, which
 
 import asyncio
 import json
+import os
 import re
+import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.real_agents.agents import KEY, target_of
 from tests.real_agents.install import program_of
-from tests.real_agents.model_server import Call, playing
-from tests.real_agents.record import QUESTION, steps_of
+from tests.real_agents.model_server import Call, Model, playing
+from tests.real_agents.record import ANSWER, MISS, NOTE, QUESTION, steps_of
 from tests.support.asking import Tools
 
 from agentv.engine.plugins.loading import load_specs
@@ -59,6 +61,53 @@ def run_agent(agent: str, folder: Path) -> tuple[ProviderResponse, Sequence[Path
 
         response = asyncio.run(ask())
     return response, find_transcripts(folder / "home").transcripts
+
+
+def run_program(program: str, folder: Path) -> Path:
+    """Call Gemini CLI or OpenCode once, which are no targets of agentv; return the transcript of the session."""
+    workspace, home = folder / "workspace", folder / "home"
+    workspace.mkdir()
+    home.mkdir()
+    shell, write = ("run_shell_command", "write_file") if program == "gemini" else ("bash", "write")
+    shells = [Call(shell, {"command": command, "description": "Look"}) for command in (NOTE, MISS)]
+    path_key = "file_path" if program == "gemini" else "filePath"
+    written = Call(write, {path_key: str(workspace / "new.txt"), "content": "new\n"})
+    with playing(*shells, written, ANSWER) as model:
+        arguments, env = (_gemini if program == "gemini" else _opencode)(model, home, workspace)
+        command = [str(program_of(program)), *arguments, QUESTION]
+        inherited = {name: value for name, value in os.environ.items() if name.lower().startswith("npm_config")}
+        env = {**inherited, "PATH": os.environ["PATH"], "HOME": str(home), **env}
+        subprocess.run(command, cwd=workspace, env=env, stdin=subprocess.DEVNULL, check=True, timeout=120)
+    (path,) = find_transcripts(home).transcripts
+    return path
+
+
+Started = tuple[Sequence[str], Mapping[str, str]]
+"""The arguments before the prompt, and the environment."""
+
+
+def _gemini(model: Model, home: Path, _: Path) -> Started:
+    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"disableAutoUpdate": True}}
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+    env = {"GEMINI_API_KEY": KEY, "GOOGLE_GEMINI_BASE_URL": model.url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    return ("-m", "gemini-2.5-pro", "--yolo", "-p"), env
+
+
+def _opencode(model: Model, _: Path, workspace: Path) -> Started:
+    price = {"input": 1, "output": 2, "cache_read": 0.5}
+    models = {"fake-model": {"name": "fake-model", "cost": price, "limit": {"context": 100_000, "output": 1_000}}}
+    options = {"baseURL": f"{model.url}/v1", "apiKey": KEY}
+    provider = {"npm": "@ai-sdk/openai-compatible", "name": "loopback", "options": options, "models": models}
+    config = {
+        "provider": {"loopback": provider},
+        "model": "loopback/fake-model",
+        "small_model": "loopback/fake-model",
+        "permission": {"edit": "allow", "bash": "allow"},
+        "autoupdate": False,
+    }
+    (workspace / "opencode.json").write_text(json.dumps(config))
+    return ("run",), {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
 
 
 def _pi_with_sessions(folder: Path) -> Path:
@@ -107,8 +156,8 @@ def _with_parents(records: list[Any], parents: dict[str, str | None]) -> list[An
 if __name__ == "__main__":
     place = Path(sys.argv[1])
     place.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[2:] or ("claude", "codex", "copilot", "pi"):
+    for name in sys.argv[2:] or ("claude", "codex", "copilot", "gemini", "pi"):
         with tempfile.TemporaryDirectory() as made:
-            _, (path,) = run_agent(name, Path(made))
+            path = run_program(name, Path(made)) if name == "gemini" else run_agent(name, Path(made))[1][0]
             (place / f"{name}.jsonl").write_text(shortened(path.read_text(), Path(made)))
         print(name, (place / f"{name}.jsonl").stat().st_size)
