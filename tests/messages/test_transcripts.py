@@ -207,6 +207,34 @@ def test_a_record_whose_parent_is_lost_follows_the_one_before() -> None:
     assert prompts_of(read(records)) == ["First", "Second"]
 
 
+@pytest.mark.parametrize("before", ["2", None])
+def test_prompts_before_a_compaction_stay_in_the_conversation(before: str | None) -> None:
+    text = [{"type": "text", "text": "Yes"}]
+    boundary = claude_record("system", "3", None, "", subtype="compact_boundary", logicalParentUuid=before)
+    records = [
+        claude_record("user", "1", None, "First"),
+        claude_record("assistant", "2", "1", text),
+        boundary,
+        claude_record("user", "4", "3", "This session is continued.", isCompactSummary=True),
+        claude_record("user", "5", "4", "Second"),
+        claude_record("assistant", "6", "5", text),
+    ]
+    assert prompts_of(read(records)) == ["First", "Second"]
+
+
+def test_a_prompt_sent_while_the_agent_works_extends_the_one_before() -> None:
+    call = [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]
+    queued = {"type": "queued_command", "prompt": "And quickly."}
+    records = [
+        claude_record("user", "1", None, "Do it."),
+        claude_record("assistant", "2", "1", call),
+        claude_record("attachment", "3", "2", "", attachment=queued),
+        claude_record("assistant", "4", "3", [{"type": "text", "text": "Done"}], message={"id": "n"}),
+    ]
+    (only,) = read(records).turns
+    assert (only.asked.text, only.state) == ("Do it.\n\nAnd quickly.", "answered")
+
+
 def test_unknown_types_are_named_with_their_line() -> None:
     records = [claude_record("user", "1", None, "First"), {"type": "news", "sessionId": "s"}]
     (unread,) = read(records).unread

@@ -152,8 +152,13 @@ def _active(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
 
 
 def _parent_of(value: JsonObject) -> JsonValue:
-    """Return the parent of a record; a compaction of the conversation names the record before it elsewhere."""
-    return value.get("parentUuid") or value.get("logicalParentUuid")
+    """Return the parent of a record.
+
+    A compaction of the conversation begins a new tree. It names the record before it elsewhere, or not at all: then a
+    parent that does not exist stands for it.
+    """
+    is_compaction = value.get("subtype") == "compact_boundary" or value.get("isCompactSummary") is True
+    return value.get("parentUuid") or value.get("logicalParentUuid") or ("before" if is_compaction else None)
 
 
 def _message_key(value: JsonObject) -> tuple[str, str]:
