@@ -1,5 +1,6 @@
 """`agentv score` on transcripts of coding agents: folders, `--since`, `--new`, and what is not understood."""
 
+import gzip
 import json
 import os
 import random
@@ -173,6 +174,31 @@ def test_what_is_not_judged_is_named_with_its_place(score: Call) -> None:
     ):
         assert said in out
     assert len(rows_of_latest()) == 2
+
+
+def test_transcripts_of_subagents_are_named_unless_their_session_includes_them(score: Call) -> None:
+    shutil.copytree(TRANSCRIPTS / "claude-subagent", "sessions")
+    spawn = {"subagent": {"thread_spawn": {"parent_thread_id": "main"}}}
+    lines = (TRANSCRIPTS / "codex.jsonl").read_text().splitlines()
+    meta = json.loads(lines[0])
+    meta["payload"]["source"] = spawn
+    Path("sessions/codex.jsonl").write_text("\n".join([json.dumps(meta), *lines[1:]]))
+    code, out = score()
+    assert code == 0
+    assert len(rows_of_latest()) == 2
+    assert "because a subagent wrote them: 1 transcript (sessions/codex.jsonl)" in out
+
+    Path("sessions/session.jsonl").unlink()
+    assert "because a subagent wrote them: 2 transcripts (sessions/codex.jsonl, sessions/session/" in score()[1]
+
+
+def test_a_broken_compressed_transcript_is_an_error(score: Call) -> None:
+    whole = gzip.compress((TRANSCRIPTS / "pi.jsonl").read_bytes() * 200)
+    Path("sessions").mkdir()
+    Path("sessions/cut.gz").write_bytes(whole[: len(whole) // 2])
+    code, out = score()
+    assert code == 3
+    assert "! sessions/cut.gz:1  cannot be read: " in out
 
 
 def test_a_resumed_run_scores_sessions_added_since(score: Call, agentv: Call) -> None:

@@ -9,7 +9,13 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from agentv.execution.processes.line_stream import Line, LostLine, ReadLine
-from agentv.loading.datasets.transcripts import FolderContent, Transcript, find_transcripts, load_transcripts
+from agentv.loading.datasets.transcripts import (
+    UNREADABLE,
+    FolderContent,
+    Transcript,
+    find_transcripts,
+    load_transcripts,
+)
 from agentv.messages.transcripts.reading import PROGRAM_NAMES, Program
 from agentv.messages.transcripts.turns import Conversation, Turn, answers_of
 from agentv.scoring.keys.identity import DigestSet
@@ -47,8 +53,10 @@ class TranscriptLines(Struct):
     abandoned: Places = field(default_factory=Places)
     copies: Places = field(default_factory=Places)
     others: Places = field(default_factory=Places)
-    subagents: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """The transcripts of subagents, by file, with the session that started each and the first line."""
+    subagents: Places = field(default_factory=Places)
+    """The transcripts of subagents that no session includes."""
+    included: dict[str, str] = field(default_factory=dict)
+    """Those that the transcript of their session includes, with the id of the session."""
     older: Places = field(default_factory=Places)
     unchanged: Places = field(default_factory=Places)
     """Files that have not changed since that time, which are not opened."""
@@ -70,7 +78,7 @@ class TranscriptLines(Struct):
                 return
             for transcript in load_transcripts(Path(file), program, since=self.since):
                 yield sorted(self._lines(file, program, transcript), key=lambda line: line.number)
-        except (OSError, EOFError) as error:
+        except UNREADABLE as error:
             yield [LostLine(file, 1, f"cannot be read: {error}", target=program)]
 
     def _lines(self, file: str, program: Program, transcript: Transcript) -> Iterator[ReadLine]:
@@ -90,7 +98,7 @@ class TranscriptLines(Struct):
                 )
             elif given is None:
                 self.open_turns.add(source_of(file, turn.asked.line))
-            elif not self.ids.add(str(given.id)):
+            elif given.id is not None and not self.ids.add(given.id):
                 self.copies.add(source_of(file, turn.asked.line))
             else:
                 text = json.dumps(given.to_dict(), separators=(",", ":"))
@@ -103,8 +111,10 @@ class TranscriptLines(Struct):
             self.abandoned.add(source_of(file, line))
         if conversation.subagent_of is None:
             self.sessions.add(conversation.session)
+        elif program == "claude":
+            self.included[file] = conversation.subagent_of
         else:
-            self.subagents[file] = (conversation.subagent_of, 1)
+            self.subagents.add(file)
 
     def _is_old(self, turn: Turn) -> bool:
         if self.since is None or turn.ended_at is None:
@@ -125,12 +135,11 @@ class TranscriptLines(Struct):
         ):
             if places.count:
                 yield f"{why}: {_counted(places, 'prompt')}"
-        subagents = Places()
-        for file, (session, line) in self.subagents.items():
+        for file, session in self.included.items():
             if session not in self.sessions:
-                subagents.add(source_of(file, line))
-        if subagents.count:
-            yield f"not scored, because a subagent wrote them: {_counted(subagents, 'transcript')}"
+                self.subagents.add(file)
+        if self.subagents.count:
+            yield f"not scored, because a subagent wrote them: {_counted(self.subagents, 'transcript')}"
         if self.unchanged.count:
             yield f"not opened, because they have not changed since --since: {_counted(self.unchanged, 'file')}"
         if self.others.count:

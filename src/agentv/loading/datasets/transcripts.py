@@ -2,6 +2,7 @@
 
 import gzip
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import datetime
@@ -19,6 +20,8 @@ from agentv.messages.transcripts.reading import Program, is_of_subagent, program
 from agentv.messages.transcripts.turns import Conversation, Record, Unread
 from agentv.types.json_value import JsonObject, JsonValue
 
+UNREADABLE = (OSError, EOFError, zlib.error)
+"""What reading a file raises that is broken or may not be read."""
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\x00"
 _DOCUMENT_KEYS = ('"projectHash"', '"info"')
 """Keys near the start of a transcript that is one JSON document over several lines."""
@@ -59,7 +62,7 @@ def find_program(path: Path) -> Program | None:
                 return None
             file.seek(0)
             first = _first_record(file)
-    except (OSError, EOFError):
+    except UNREADABLE:
         return None  # the reader of logs reports a file that cannot be read
     return None if first is None or is_export(first) else program_of(first)
 
@@ -83,7 +86,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def load_transcripts(path: Path, program: Program, *, since: datetime | None = None) -> Iterator[Transcript]:
-    """Yield the conversations in a file. Raises OSError for a file that cannot be read.
+    """Yield the conversations in a file. Raises one of UNREADABLE for a file that cannot be read.
 
     Sessions of a database that have not changed `since` a time are left out.
     """

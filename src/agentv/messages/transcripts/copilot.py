@@ -77,9 +77,10 @@ def _without_rewound(records: list[Record]) -> tuple[list[Record], list[Record]]
         ids, first = data.get("eventIds"), data.get("upToEventId")
         named = set(map(str, ids)) if isinstance(ids, list) else None
         place = next((at for at, each in enumerate(kept) if each.value.get("id") == first), len(kept))
-        gone = [each for each in kept[place:] if named is None or str(each.value.get("id")) in named]
-        kept = [each for each in kept if each not in gone]
-        removed += gone
+        later, kept = kept[place:], kept[:place]
+        for each in later:
+            is_gone = named is None or str(each.value.get("id")) in named
+            (removed if is_gone else kept).append(each)
     return kept, removed
 
 

@@ -175,8 +175,8 @@ def _input_of(conversation: Conversation, turn: Turn, question: tuple[Message, .
     return EvaluationInput(
         answer,
         message_history=(*question, *messages),
-        id=turn.asked.id or f"{conversation.session}:{turn.asked.line}",
-        session_id=conversation.session,
+        id=turn.asked.id or (f"{conversation.session}:{turn.asked.line}" if conversation.session else None),
+        session_id=conversation.session or None,
         target=conversation.program,
         model=response.model,
         timestamp=_moment(turn.ended_at),
