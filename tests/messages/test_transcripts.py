@@ -40,6 +40,36 @@ def prompts_of(conversation: Conversation) -> list[str]:
     return [turn.asked.text for turn in conversation.turns]
 
 
+def codex_line(kind: str, **payload: Any) -> dict[str, Any]:
+    return {"timestamp": "2026-01-01T00:00:00.000Z", "type": kind, "payload": payload}
+
+
+def codex_message(role: str, text: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return codex_line("response_item", type="message", role=role, content=[{"type": kind, "text": text}])
+
+
+def codex_count(total: int) -> dict[str, Any]:
+    used = {"input_tokens": total, "output_tokens": total // 10}
+    return codex_line("event_msg", type="token_count", info={"total_token_usage": used})
+
+
+def pi_entry(number: str, parent: str | None, role: str, content: Any) -> dict[str, Any]:
+    message = {"role": role, "content": content, "timestamp": 1_800_000_000_000}
+    return {"type": "message", "id": number, "parentId": parent, "timestamp": "t", "message": message}
+
+
+def gemini_message(number: str, kind: str, content: Any, **more: Any) -> dict[str, Any]:
+    return {"id": number, "type": kind, "content": content, "timestamp": "2026-01-01T00:00:00.000Z", **more}
+
+
+GEMINI_HEAD = {"sessionId": "s", "projectHash": "p", "startTime": "t", "kind": "main"}
+
+
+PI_HEAD = {"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/"}
+IMAGE = {"type": "input_image", "image_url": "data:"}
+
+
 @pytest.mark.parametrize("program", TOOLS)
 def test_a_real_session_has_answer_calls_tokens_and_money(program: str, tmp_path: Path) -> None:
     (conversation,) = conversations_in(transcript_of(program, tmp_path))
@@ -235,24 +265,24 @@ def test_a_prompt_sent_while_the_agent_works_extends_the_one_before() -> None:
     assert (only.asked.text, only.state) == ("Do it.\n\nAnd quickly.", "answered")
 
 
+@pytest.mark.parametrize(
+    "records",
+    [
+        [claude_record("user", "1", None, [{"type": "image", "source": {}}])],
+        [codex_line("session_meta", id="s"), codex_line("response_item", type="message", role="user", content=[IMAGE])],
+        [GEMINI_HEAD, gemini_message("1", "user", [{"inlineData": {}}])],
+        [PI_HEAD, pi_entry("1", None, "user", [{"type": "image", "data": ""}])],
+        [{"info": {"id": "s", "version": "1"}, "messages": [{"info": {"role": "user"}, "parts": [{"type": "file"}]}]}],
+    ],
+)
+def test_a_prompt_that_is_only_an_image_is_a_prompt(records: list[dict[str, Any]]) -> None:
+    assert prompts_of(read(records)) == ["[attachment]"]
+
+
 def test_unknown_types_are_named_with_their_line() -> None:
     records = [claude_record("user", "1", None, "First"), {"type": "news", "sessionId": "s"}]
     (unread,) = read(records).unread
     assert (unread.line, unread.what) == (2, "record of unknown type 'news'")
-
-
-def codex_line(kind: str, **payload: Any) -> dict[str, Any]:
-    return {"timestamp": "2026-01-01T00:00:00.000Z", "type": kind, "payload": payload}
-
-
-def codex_message(role: str, text: str) -> dict[str, Any]:
-    kind = "output_text" if role == "assistant" else "input_text"
-    return codex_line("response_item", type="message", role=role, content=[{"type": kind, "text": text}])
-
-
-def codex_count(total: int) -> dict[str, Any]:
-    used = {"input_tokens": total, "output_tokens": total // 10}
-    return codex_line("event_msg", type="token_count", info={"total_token_usage": used})
 
 
 OLD_CODEX = [
@@ -300,16 +330,11 @@ def test_a_thread_of_a_subagent_of_codex_is_not_a_session_of_the_user() -> None:
     assert read([codex_line("session_meta", id="s", source=spawn), *OLD_CODEX[1:]]).subagent_of == "main"
 
 
-def pi_entry(number: str, parent: str | None, role: str, content: Any) -> dict[str, Any]:
-    message = {"role": role, "content": content, "timestamp": 1_800_000_000_000}
-    return {"type": "message", "id": number, "parentId": parent, "timestamp": "t", "message": message}
-
-
 def test_other_branches_of_pi_are_abandoned() -> None:
     said = [{"type": "text", "text": "Yes"}]
     conversation = read(
         [
-            {"type": "session", "version": 3, "id": "s", "timestamp": "t", "cwd": "/"},
+            PI_HEAD,
             pi_entry("1", None, "user", "First"),
             pi_entry("2", "1", "assistant", said),
             pi_entry("3", "2", "user", "Left"),
@@ -332,13 +357,6 @@ def test_events_that_copilot_rewound_are_abandoned() -> None:
     rewind = {"upToEventId": prompt["id"], "eventsRemoved": 9}
     conversation = read([*records, {"type": "session.snapshot_rewind", "data": rewind, "id": "x", "parentId": None}])
     assert (conversation.turns, conversation.abandoned) == ((), (2,))
-
-
-def gemini_message(number: str, kind: str, content: Any, **more: Any) -> dict[str, Any]:
-    return {"id": number, "type": kind, "content": content, "timestamp": "2026-01-01T00:00:00.000Z", **more}
-
-
-GEMINI_HEAD = {"sessionId": "s", "projectHash": "p", "startTime": "t", "kind": "main"}
 
 
 def test_the_last_line_of_an_id_wins() -> None:

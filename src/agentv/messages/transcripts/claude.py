@@ -24,7 +24,17 @@ from agentv.messages.transcripts.steps import (
     text_of,
 )
 from agentv.messages.transcripts.tree import path_to_last
-from agentv.messages.transcripts.turns import Asked, Conversation, Event, Interrupted, Record, Turn, Unread, make_turns
+from agentv.messages.transcripts.turns import (
+    ATTACHED,
+    Asked,
+    Conversation,
+    Event,
+    Interrupted,
+    Record,
+    Turn,
+    Unread,
+    make_turns,
+)
 from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage, read_cost, read_count
@@ -183,7 +193,9 @@ def _text(value: JsonObject) -> str:
     content = object_of(value.get("message")).get("content")
     if isinstance(content, str):
         return content
-    return "\n".join(str(block["text"]) for block in _blocks(value) if text_of(block.get("text")))
+    texts = "\n".join(str(block["text"]) for block in _blocks(value) if text_of(block.get("text")))
+    has_files = any(block.get("type") in ("image", "document") for block in _blocks(value))
+    return texts or (ATTACHED if has_files else "")
 
 
 def _is_asked(record: Record) -> bool:

@@ -17,7 +17,16 @@ from agentv.messages.transcripts.steps import (
     parse_object,
     text_of,
 )
-from agentv.messages.transcripts.turns import Asked, Conversation, Event, Interrupted, Record, Unread, make_turns
+from agentv.messages.transcripts.turns import (
+    ATTACHED,
+    Asked,
+    Conversation,
+    Event,
+    Interrupted,
+    Record,
+    Unread,
+    make_turns,
+)
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage, read_count
 
@@ -120,7 +129,8 @@ def _prompt_text(record: Record) -> str:
     if len(origins) == len(parts) and any(origins):
         parts = tuple(part for part, origin in zip(parts, origins, strict=True) if origin == "user")
     texts = [str(part["text"]) for part in parts if text_of(part.get("text"))]
-    return "\n".join(text for text in texts if not text.lstrip().startswith(_NOT_PROMPTS))
+    prompt = "\n".join(text for text in texts if not text.lstrip().startswith(_NOT_PROMPTS))
+    return prompt or (ATTACHED if any(part.get("type") == "input_image" for part in parts) else "")
 
 
 class _Reader:

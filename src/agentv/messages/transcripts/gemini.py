@@ -18,7 +18,7 @@ from agentv.messages.transcripts.steps import (
     objects_of,
     text_of,
 )
-from agentv.messages.transcripts.turns import Asked, Conversation, Event, Record, Unread, make_turns
+from agentv.messages.transcripts.turns import ATTACHED, Asked, Conversation, Event, Record, Unread, make_turns
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage, read_count
 
@@ -99,6 +99,9 @@ def _text(content: JsonValue) -> str:
 def _prompt_text(message: JsonObject) -> str:
     """Return the text that the user wrote; empty for results of tools and for texts of the program."""
     text = _text(message.get("content")) if message.get("type") == "user" else ""
+    if message.get("type") == "user" and not text:
+        has_files = any("inlineData" in part or "fileData" in part for part in objects_of(message.get("content")))
+        return ATTACHED if has_files else ""
     return "" if text.lstrip().startswith(_NOT_PROMPTS) else text
 
 

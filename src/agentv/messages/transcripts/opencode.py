@@ -17,7 +17,7 @@ from agentv.messages.transcripts.steps import (
     text_of,
     time_of_ms,
 )
-from agentv.messages.transcripts.turns import Asked, Conversation, Event, Record, Unread, make_turns
+from agentv.messages.transcripts.turns import ATTACHED, Asked, Conversation, Event, Record, Unread, make_turns
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage, read_cost, read_count
 
@@ -74,12 +74,10 @@ def _prompt_text(message: JsonObject) -> str:
     """Return the text that the user wrote, without texts that the program added."""
     if object_of(message.get("info")).get("role") != "user":
         return ""
-    parts = (part for part in objects_of(message.get("parts")) if part.get("type") == "text")
-    return "\n".join(
-        str(part["text"])
-        for part in parts
-        if text_of(part.get("text")) and part.get("synthetic") is not True and part.get("ignored") is not True
-    )
+    hidden = ("synthetic", "ignored")
+    parts = [part for part in objects_of(message.get("parts")) if not any(part.get(key) is True for key in hidden)]
+    texts = [str(part["text"]) for part in parts if part.get("type") == "text" and text_of(part.get("text"))]
+    return "\n".join(texts) or (ATTACHED if any(part.get("type") == "file" for part in parts) else "")
 
 
 class _Reader:

@@ -18,7 +18,7 @@ from agentv.messages.transcripts.steps import (
     time_of_ms,
 )
 from agentv.messages.transcripts.tree import path_to_last
-from agentv.messages.transcripts.turns import Asked, Conversation, Event, Record, Unread, make_turns
+from agentv.messages.transcripts.turns import ATTACHED, Asked, Conversation, Event, Record, Unread, make_turns
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage, read_cost, read_count
 
@@ -127,4 +127,5 @@ def _events_of(record: Record) -> Iterator[Event]:
 
 def _texts(message: JsonObject) -> str:
     """Return the texts of a message that also has images."""
-    return "\n".join(str(part["text"]) for part in objects_of(message.get("content")) if text_of(part.get("text")))
+    parts = objects_of(message.get("content"))
+    return "\n".join(str(part["text"]) for part in parts if text_of(part.get("text"))) or ATTACHED

@@ -44,6 +44,10 @@ class Asked(Struct, frozen=True):
     """True for a command of the program: it is a prompt only if the agent works on it."""
 
 
+ATTACHED = "[attachment]"
+"""The text of a prompt that has only images or files."""
+
+
 class Interrupted(Struct, frozen=True):
     """The user stopped the agent."""
 
