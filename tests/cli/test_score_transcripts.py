@@ -126,6 +126,15 @@ def test_only_prompts_since_a_time_are_scored(score: Call) -> None:
     assert "have not changed since --since: 1 file (sessions/untouched.jsonl)" in out
 
 
+def test_a_database_is_opened_although_its_file_has_not_changed(score: Call) -> None:
+    """SQLite writes to a log beside the file first."""
+    Path("sessions").mkdir()
+    os.utime(opencode_database(Path("sessions")), (0, 0))
+    code, out = score("--since", "2000w")
+    assert code == 0, out
+    assert len(rows_of_latest()) == 2
+
+
 def test_lines_of_logs_are_selected_by_their_time_too(agentv: Call) -> None:
     now = datetime.now(UTC)
     lines = [

@@ -2,13 +2,15 @@
 
 import json
 import random
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.transcripts import SESSIONS, TRANSCRIPTS
+from tests.support.transcripts import SESSIONS, TRANSCRIPTS, opencode_database
 
 from agentv.loading.datasets.transcripts import find_program, load_transcripts
 from agentv.messages.transcripts.turns import answers_of
@@ -88,6 +90,28 @@ def test_mutated_transcripts_are_read_without_an_exception(program: str, tmp_pat
     path = tmp_path / "session.jsonl"
     path.write_text(mutated(lines, seed), encoding="utf-8", errors="surrogatepass")
     find_program(path)
+    read_all(path, program)
+
+
+def read_all(path: Path, program: str) -> None:
     for transcript in load_transcripts(path, program):  # type: ignore[arg-type] # one of the programs
         for answer in answers_of(transcript.conversation):
             json.dumps(None if answer.given is None else answer.given.to_dict(), allow_nan=False)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_mutated_rows_of_a_database_are_read_without_an_exception(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    path = tmp_path / "opencode.db"
+    path.unlink(missing_ok=True)
+    opencode_database(tmp_path)
+    with closing(sqlite3.connect(path)) as database:
+        for table in ("message", "part"):
+            for number, data in database.execute(f"SELECT id, data FROM {table}").fetchall():
+                if draw.random() < 0.3:
+                    text = mutated([data], draw.getrandbits(32)).encode(errors="replace").decode()
+                    database.execute(f"UPDATE {table} SET data = ? WHERE id = ?", (text, number))
+        database.execute("UPDATE session SET revert = ?", (draw.choice((None, "[]", "{", 5, '{"messageID": []}')),))
+        database.commit()
+    read_all(path, "opencode")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Self
 
 from msgspec import Struct, field
 
@@ -32,6 +33,11 @@ class Places(Struct):
     count: int = 0
     first: list[str] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, places: Sequence[str]) -> Self:
+        """Return the number of some places, and the first of them."""
+        return cls(len(places), list(places[:_SHOWN]))
+
     def add(self, place: str) -> None:
         """Count one more place."""
         self.count += 1
@@ -53,7 +59,7 @@ class TranscriptLines(Struct):
     abandoned: Places = field(default_factory=Places)
     copies: Places = field(default_factory=Places)
     others: Places = field(default_factory=Places)
-    subagents: Places = field(default_factory=Places)
+    subagents: list[str] = field(default_factory=list)
     """The transcripts of subagents that no session includes."""
     included: dict[str, str] = field(default_factory=dict)
     """Those that the transcript of their session includes, with the id of the session."""
@@ -73,7 +79,7 @@ class TranscriptLines(Struct):
     def batches(self, file: str, program: Program) -> Iterator[list[ReadLine]]:
         """Yield the answers of each conversation in a transcript as lines."""
         try:
-            if self.since is not None and Path(file).stat().st_mtime < self.since.timestamp():
+            if self._is_unchanged(file, program):
                 self.unchanged.add(file)
                 return
             for transcript in load_transcripts(Path(file), program, since=self.since):
@@ -114,7 +120,13 @@ class TranscriptLines(Struct):
         elif program == "claude":
             self.included[file] = conversation.subagent_of
         else:
-            self.subagents.add(file)
+            self.subagents.append(file)
+
+    def _is_unchanged(self, file: str, program: Program) -> bool:
+        """Return True for a file not changed since the time; a database is changed in another file, its log."""
+        if self.since is None or program == "opencode":
+            return False
+        return Path(file).stat().st_mtime < self.since.timestamp()
 
     def _is_old(self, turn: Turn) -> bool:
         if self.since is None or turn.ended_at is None:
@@ -135,11 +147,9 @@ class TranscriptLines(Struct):
         ):
             if places.count:
                 yield f"{why}: {_counted(places, 'prompt')}"
-        for file, session in self.included.items():
-            if session not in self.sessions:
-                self.subagents.add(file)
-        if self.subagents.count:
-            yield f"not scored, because a subagent wrote them: {_counted(self.subagents, 'transcript')}"
+        alone = [file for file, session in self.included.items() if session not in self.sessions]
+        if subagents := sorted([*self.subagents, *alone]):
+            yield f"not scored, because a subagent wrote them: {_counted(Places.of(subagents), 'transcript')}"
         if self.unchanged.count:
             yield f"not opened, because they have not changed since --since: {_counted(self.unchanged, 'file')}"
         if self.others.count:

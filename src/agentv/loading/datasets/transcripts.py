@@ -227,8 +227,8 @@ def _load_database(path: Path, since: datetime | None) -> Iterator[Transcript]:
         raise OSError(f"the database cannot be read: {error}") from error
 
 
-def _session_info(number: str, parent: str | None, version: str, directory: str, revert: str | None) -> JsonObject:
-    going_back: JsonValue = None if revert is None else dict(_parsed(revert.encode()) or {})
+def _session_info(number: str, parent: str | None, version: str, directory: str, revert: object) -> JsonObject:
+    going_back: JsonValue = None if revert is None else dict(_parsed(str(revert).encode("utf-8", "replace")) or {})
     return {"id": number, "parentID": parent, "version": version, "directory": directory, "revert": going_back}
 
 
