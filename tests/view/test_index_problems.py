@@ -45,3 +45,12 @@ def test_an_index_that_cannot_be_read_is_named(tmp_path: Path, run_id: str, inde
     status, page = get(tmp_path, f"/r/{run_id}/rows")
     assert status == 500
     assert "The index of the run cannot be used" in page
+
+
+def test_the_index_of_a_run_is_named_by_its_folder(tmp_path: Path, run_id: str) -> None:
+    # Whoever wrote run.json does not choose where a file is written.
+    record = tmp_path / "runs" / run_id / "run.json"
+    record.write_text(record.read_text().replace(run_id, "../../foreign"))
+    get(tmp_path, f"/r/{run_id}/rows")
+    assert not list(tmp_path.parent.glob("foreign*"))
+    assert pages_file(tmp_path, run_id).is_file()

@@ -158,7 +158,7 @@ class RunIndexes:
             return known
 
     def _file_for(self, stored: StoredRun) -> Path:
-        file = pages_file(self._home, stored.run_id)
+        file = pages_file(self._home, stored.folder.name)
         if stored.folder.resolve().parent == runs_folder(self._home).resolve():
             with suppress(OSError):
                 file.parent.mkdir(parents=True, exist_ok=True)
