@@ -3,7 +3,8 @@
 The pages of docs/reference/providers/ are tested in tests/providers/test_pages.py and tests/fake/test_page.py.
 
 - a block with a file name after its language is written to that file;
-- `console`: each `$ command` runs, a comment names the exit code if it is not 0, and what follows is its output;
+- `console`: each `$ command` runs, a comment names the exit code if it is not 0, and what follows is its output; in
+  `agentv review` a script labels the answers;
 - `python`: runs, and prints what the `# …` after each `print(…)` says;
 - `yaml`, `json` with no file name: is at least readable;
 - `text`: is a part of a transcript in tests/reports/transcripts.
@@ -14,6 +15,7 @@ The pages of docs/reference/providers/ are tested in tests/providers/test_pages.
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -25,6 +27,7 @@ from typing import NamedTuple
 
 import pytest
 import yaml
+from tests.support.review_process import review_by_rule
 
 ROOT = Path(__file__).parent.parent
 _DOCS = ROOT / "docs"
@@ -37,7 +40,7 @@ QUOTAS = "docs/how-to/quotas.md"  # so does this: tests/test_quotas_page.py
 MACHINES = "docs/how-to/machines.md"  # it needs a cluster: tests/ray/test_machines_page.py
 PROGRESS = re.compile(r"\d+/\d+ \(")
 NOT_RUN_HERE = {"./run pytest"}  # it is what runs this test
-SERVING = re.compile(r"(?:\./run )?agentv (?:view|review)\b(?!.*--help)")  # until Ctrl-C, in a browser
+SERVING = re.compile(r"(?:\./run )?agentv view\b(?!.*--help)")  # until Ctrl-C, in a browser
 
 
 class Block(NamedTuple):
@@ -74,6 +77,7 @@ def normalised(output: str, folder: Path) -> str:
     """Remove the parts that differ between runs: ids, durations, the folder, and the progress."""
     output = output.replace(f"{folder}/", "")
     output = re.sub(r"\b20\d{6}T\d{6}\.\d{3}-\w+", "RUN", output)
+    output = re.sub(r"http://127\.0\.0\.1:\S+", "URL", output)
     output = re.sub(r"\d+(\.\d+)? ?(ms|s)\b|\b\d\d:\d\d\b|[\d,]+ lines a second", "TIME", output)
     lines = [re.sub(r" +", " ", line) for line in output.splitlines()]
     return "\n".join(line for line in lines if not PROGRESS.match(line)).strip()
@@ -92,6 +96,12 @@ def check_serving(command: str, folder: Path) -> None:
 def check_console(block: Block, folder: Path) -> None:
     for command, code, expected in commands_of(block.text):
         if command in NOT_RUN_HERE:
+            continue
+        if command.startswith("agentv review"):
+            printed = review_by_rule(
+                folder, shlex.split(command)[2:], environment=environment(), is_good=lambda text: "Sorry" not in text
+            )
+            assert not expected or normalised(printed, folder) == normalised(expected, folder), command
             continue
         if SERVING.match(command):
             check_serving(command.removeprefix("./run "), folder)

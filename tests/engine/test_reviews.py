@@ -272,7 +272,7 @@ def test_golden_items_show_drift_and_change_no_rate(run: StoredRun) -> None:
 
 
 def test_a_broken_queue_is_an_error_with_its_file(run: StoredRun) -> None:
-    open_queue(run, ReviewPlan(name="one", n=5), now=NOON)
+    draw(run, ReviewPlan(name="one", n=5))
     (run.folder / "reviews" / "one.json").write_text("{")
     with pytest.raises(StorageError, match=r"reviews/one\.json"):
         load_queue(run.folder, "one")

@@ -25,6 +25,7 @@ from agentv.reports.run.row_text import cell_text
 from agentv.reports.text.amounts import count_text, percent_interval_text, percent_text
 from agentv.scoring.judges.consistency import Consistency, RepeatedJudgement
 from agentv.scoring.judges.labels import LabelledAnswer, Opinion
+from agentv.scoring.judges.preference import preference
 from agentv.scoring.judges.report_card import (
     MIN_CASES_FOR_INTERVAL,
     AgreementRate,
@@ -34,6 +35,7 @@ from agentv.scoring.judges.report_card import (
     ReportCard,
     advice,
 )
+from agentv.scoring.judges.reviewing import QueueLabels
 from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import ResultKey
 from agentv.types.summaries import Calibration, Confusion, Interval
@@ -508,3 +510,15 @@ def agreement_to_json(agreement: AnnotatorAgreement) -> JsonObject:
             for pair in agreement.pairs
         ],
     }
+
+
+def preference_text(labels: QueueLabels) -> str:
+    """Return which of two runs people prefer, from the labels of a queue of pairs."""
+    queue, found = labels.queue, preference(labels.labels())
+    if found.rate is None:
+        return "No pair of answers is compared yet."
+    interval = "" if found.interval is None else f" (95 % CI {percent_interval_text(found.interval)})"
+    return (
+        f"People prefer {queue.run_id} to {queue.compared_with} in {percent_text(found.rate)} of the pairs{interval}: "
+        f"{found.better:,} better, {found.equal:,} equal, {found.worse:,} worse, {found.skipped:,} skipped."
+    )

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -11,7 +12,9 @@ from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.label_rates import criteria_by_case
 from agentv.engine.stored.report_tools import read_details
 from agentv.reports.run.views import RowDetail
+from agentv.scoring.judges.draws import AnswerName
 from agentv.scoring.judges.labels import label_value
+from agentv.scoring.judges.preference import EQUAL
 from agentv.scoring.judges.reviewing import QueueLabels, Reviewed, make_label, queue_labels
 from agentv.storage.files.run_file import stamp_of
 from agentv.storage.run.first_answers import decode_result_line
@@ -33,6 +36,10 @@ _MAX_ITEMS_IN_MEMORY = 200
 _ITEMS_PER_READ = 25
 """The number of items whose texts are read at once, since the files of the run have to be searched for them."""
 _RESULTS = "results.jsonl"
+
+
+Side: TypeAlias = Literal["first", "second", "equal", "unsure"]
+"""What a reviewer says about a pair of answers, in the order in which they are shown."""
 
 
 class ReviewRefusedError(ConfigError):
@@ -67,6 +74,8 @@ class GivenItem(Struct, frozen=True):
     before: int | None
     """The item that the reviewer labelled before."""
     shown: tuple[ShownPart, ...]
+    other: RowDetail | None = None
+    """The other answer of a pair."""
     disputed: tuple[Label, ...] = ()
     """The labels on which reviewers disagree, if the item is to be resolved."""
 
@@ -82,6 +91,8 @@ class SentLabel(Struct, frozen=True):
     category: str = ""
     shown: tuple[ShownPart, ...] = ()
     is_resolution: bool = False
+    better: Side | None = None
+    """The better answer of a pair."""
 
 
 class _Lease(Struct):
@@ -97,6 +108,7 @@ class ReviewSession:
         stored: StoredRun,
         queue: ReviewQueue,
         *,
+        other: StoredRun | None = None,
         clock: Clock | None = None,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -106,16 +118,25 @@ class ReviewSession:
         self._timer = timer
         self._lock = threading.RLock()
         self._leases: dict[tuple[int, str, bool], _Lease] = {}
+        self._read: list[Label] = []
         self._labels: tuple[str, QueueLabels] | None = None
         self._criteria = criteria_by_case(stored, {item.slot.eval_id for item in queue.items})
-        self._texts = _ItemTexts(stored, queue.items)
+        self._texts = _ItemTexts(stored, [(item.slot, item.answer_ref.seq) for item in queue.items])
+        compared = [item.compared_with for item in queue.items]
+        self._other_texts = (
+            None
+            if other is None
+            else _ItemTexts(other, [(each.slot, each.answer_ref.seq) for each in compared if each is not None])
+        )
 
     def labels(self) -> QueueLabels:
         """Return the labels of the queue as they are stored now."""
         with self._lock:
             stamp = stamp_of(self.stored.folder / LABELS_FILE)
             if self._labels is None or self._labels[0] != stamp:
-                self._labels = stamp, queue_labels(self.queue, self.stored.all_labels(), self._criteria)
+                # Lines are only ever added.
+                self._read.extend(self.stored.all_labels(first=len(self._read)))
+                self._labels = stamp, queue_labels(self.queue, self._read, self._criteria)
             return self._labels[1]
 
     def give(self, reviewer: str, number: int | None = None, *, with_expected: bool = False) -> GivenItem | None:
@@ -134,7 +155,8 @@ class ReviewSession:
             self._check_item(reviewer, number)
             own = labels.items_of(reviewer)
             given = self._given(reviewer, number, labels, own, with_expected=with_expected)
-        self._texts.prefetch([each for each in waiting if each != number])
+        for texts in filter(None, (self._texts, self._other_texts)):
+            texts.prefetch([each for each in waiting if each != number])
         return given
 
     def give_disputed(self, reviewer: str, number: int | None = None) -> GivenItem | None:
@@ -169,11 +191,15 @@ class ReviewSession:
             key = (sent.number, reviewer, sent.is_resolution)
             lease = self._leases.get(key)
             took_s = None if lease is None else self._timer() - lease.given_s
-            shown = dict.fromkeys([*self._shown_always(sent), *sorted(lease.shown if lease else ()), *sent.shown])
+            # What a reviewer saw before stays seen in a correction.
+            earlier = None if sent.is_resolution else self.labels().current[sent.number].get(reviewer)
+            seen = {*(lease.shown if lease else ()), *sent.shown, *(earlier.shown if earlier else ())}
+            shown = dict.fromkeys([*self._shown_always(sent), *sorted(seen)])
+            verdict, score = self._said(item, sent)
             reviewed = Reviewed(
                 label_id=sent.label_id,
-                verdict=sent.verdict,
-                score=self._score(item, sent),
+                verdict=verdict,
+                score=score,
                 note=sent.note or None,
                 category=sent.category or None,
                 seconds=None if took_s is None or took_s > LEASE_S else round(took_s, 1),
@@ -210,6 +236,7 @@ class ReviewSession:
             total=len(own),
             item=item,
             detail=self._texts.detail(number),
+            other=None if self._other_texts is None else self._other_texts.detail(number),
             criterion=self._criterion(item),
             label_id=self._label_id(reviewer, number, labels, is_resolution=is_resolution),
             earlier=None if is_resolution else labels.current[number].get(reviewer),
@@ -240,6 +267,14 @@ class ReviewSession:
     def _criterion(self, item: QueueItem) -> EvaluationCriteria | None:
         known = self._criteria.get((item.slot.suite, item.slot.eval_id), ())
         return next((each for each in known if each.name == self.queue.criterion), None)
+
+    def _said(self, item: QueueItem, sent: SentLabel) -> tuple[HumanVerdict | None, HumanScore | None]:
+        """Return verdict and score of a label; of a pair the score of this run's answer."""
+        is_skip = sent.verdict is None and sent.score == NO_SCORE and sent.better is None
+        if is_skip or (sent.better is None) == (item.compared_with is None):
+            return side_label(item, sent.better) if sent.better else (sent.verdict, self._score(item, sent))
+        allowed = "first, second, equal or unsure as `better`" if item.compared_with else "a verdict or a score"
+        raise BadLabelError(f"the answers of queue {self.queue.name!r} need {allowed}")
 
     def _score(self, item: QueueItem, sent: SentLabel) -> HumanScore | None:
         """Return the score that was sent, None for a verdict only."""
@@ -288,15 +323,35 @@ class ReviewSession:
 
     def close(self) -> None:
         """End the reading of texts ahead."""
-        self._texts.close()
+        for texts in filter(None, (self._texts, self._other_texts)):
+            texts.close()
+
+
+def side_label(item: QueueItem, side: Side) -> tuple[HumanVerdict | None, HumanScore | None]:
+    """Return verdict and score of what a reviewer says about a pair."""
+    if side == "unsure":
+        return "unsure", None
+    if side == "equal":
+        return None, EQUAL
+    return None, 1.0 if (side == "first") != item.is_swapped else 0.0
+
+
+def label_side(item: QueueItem, label: Label) -> Side | None:
+    """Return what a reviewer said about a pair; None for a skip."""
+    sides: tuple[Side, ...] = ("first", "second", "equal", "unsure")
+    return next((side for side in sides if side_label(item, side) == _as_said(label)), None)
+
+
+def _as_said(label: Label) -> tuple[HumanVerdict | None, HumanScore | None]:
+    return label.verdict, None if label.score == NO_SCORE else label.score
 
 
 class _ItemTexts:
     """The cases and answers of a queue's items, read some ahead."""
 
-    def __init__(self, stored: StoredRun, items: Sequence[QueueItem]) -> None:
+    def __init__(self, stored: StoredRun, names: Sequence[AnswerName]) -> None:
         self._stored = stored
-        self._items = items
+        self._names = names
         self._places: dict[tuple[ResultKey, int], tuple[int, int, int]] | None = None
         self._found: dict[int, RowDetail] = {}
         self._lock = threading.Lock()
@@ -327,7 +382,7 @@ class _ItemTexts:
     def _read(self, numbers: Sequence[int]) -> None:
         if self._places is None:
             self._places = self._find_places()
-        names = [(self._items[each].slot, self._items[each].answer_ref.seq) for each in numbers]
+        names = [self._names[each] for each in numbers]
         found = [(each, self._places[name]) for each, name in zip(numbers, names, strict=True) if name in self._places]
         results = list(self._stored.results_at(place for _, place in found))
         for (number, _), detail in zip(found, read_details(self._stored, results), strict=True):
@@ -336,7 +391,7 @@ class _ItemTexts:
             self._found.pop(next(iter(self._found)))
 
     def _find_places(self) -> dict[tuple[ResultKey, int], tuple[int, int, int]]:
-        wanted = {(item.slot, item.answer_ref.seq) for item in self._items}
+        wanted = set(self._names)
         places = {}
         for number, offset, line in self._stored.current_lines(_RESULTS):
             head = decode_result_line(line)
@@ -362,11 +417,15 @@ class Reviews:
         return next((each for each in self._reviewed if each.queue.name == name), None)
 
     def of_run(self, stored: StoredRun, name: str) -> ReviewSession:
-        """Return a queue of a run. Raises ConfigError with the known names if there is none."""
+        """Return a queue of a run. Raises UnknownItemError with the known names if there is none."""
         with self._lock:
             session = self._sessions.get((stored.run_id, name))
             if session is None:
-                session = ReviewSession(stored, load_queue(stored.folder, name))
+                try:
+                    queue = load_queue(stored.folder, name)
+                except ConfigError as error:
+                    raise UnknownItemError(str(error)) from None
+                session = ReviewSession(stored, queue)
                 self._sessions[stored.run_id, name] = session
             return session
 

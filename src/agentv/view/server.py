@@ -12,12 +12,13 @@ from typing import Self, TypeAlias, TypeVar
 
 from aiohttp import web
 
+from agentv.reports.text.markup import element
 from agentv.reports.text.printable import one_line
 from agentv.storage.run.labels import LabelConflictError
 from agentv.types.errors import AgentvError
 from agentv.types.messages_json import compact_json
 from agentv.view.access import READER, SECURITY_HEADERS, Access, is_same_origin
-from agentv.view.address import BadAddressError, Query
+from agentv.view.address import BadAddressError, Query, path_to
 from agentv.view.assets import asset_at
 from agentv.view.library import IncomparableRunsError, Library, UnknownRunError
 from agentv.view.pages.categories import categories_page, change_categories
@@ -278,7 +279,7 @@ def _page_or_error(make: MakePage, request: Request) -> Page:
         check_blind(request)
         return make(request)
     except (AgentvError, OSError, sqlite3.Error) as error:
-        return _error_page(error)
+        return _error_page(error, request)
 
 
 def _saved_or_error(change: Change, request: Request) -> Saved | Page:
@@ -286,14 +287,16 @@ def _saved_or_error(change: Change, request: Request) -> Saved | Page:
         check_blind(request)
         return change(request)
     except (AgentvError, OSError, sqlite3.Error) as error:
-        return _error_page(error)
+        return _error_page(error, request)
 
 
-def _error_page(error: Exception) -> Page:
+def _error_page(error: Exception, request: Request) -> Page:
     status, title = next(
         (found for kind, found in _STATUS.items() if isinstance(error, kind)), (500, "This page cannot be shown")
     )
-    return error_page(title, one_line(str(error)), status=status)
+    own = request.reviews.reviewed(request.reviewer)
+    hint = element("a", "Go on with your review", href=path_to("q", own[0].queue.name, "next")) if own else None
+    return error_page(title, one_line(str(error)), status=status, hint=hint)
 
 
 def _refused(title: str, message: str) -> web.Response:

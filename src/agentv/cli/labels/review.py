@@ -67,6 +67,7 @@ class StratumCount(click.ParamType[tuple[str, int]]):
 )
 @click.option("--criterion", metavar="NAME", help="Criterion to label (default: the answer as a whole).")
 @click.option("--queue", "name", metavar="NAME", help="Name of the queue (default: the criterion).")
+@click.option("--pairs", metavar="RUN", help="Compare the answers with those of RUN, side by side.")
 @click.option("--seed", type=int, metavar="N", help="Seed of the draw.")
 @click.option("--no-blind", is_flag=True, help="Show the judge's verdict and the target beside each answer.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on (default: a free one).")

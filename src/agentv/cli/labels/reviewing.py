@@ -12,10 +12,13 @@ from agentv.cli.labels.label_file import read_labels
 from agentv.cli.results.view import serve
 from agentv.cli.terminal import user_name
 from agentv.engine.running.clock import make_clock
+from agentv.engine.stored.pair_reviews import open_pairs
 from agentv.engine.stored.reviews import DEFAULT_GOLDEN_EVERY, ReviewPlan, open_queue
 from agentv.loading.files.places import find_home
+from agentv.reports.judge import preference_text
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line
+from agentv.scoring.judges.draws import ALL
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError
@@ -44,6 +47,7 @@ class ReviewOptions(Struct, frozen=True, kw_only=True):
     golden_every: int | None = None
     criterion: str | None = None
     name: str | None = None
+    pairs: str | None = None
     seed: int | None = None
     no_blind: bool = False
 
@@ -52,9 +56,12 @@ def review(reference: str, options: ReviewOptions, *, port: int, is_opened: bool
     """Serve the queue of `options` for a run until Ctrl-C; return the exit code."""
     home = find_home(Path.cwd())
     stored = open_run(find_run(home, reference))
-    queue = _open_queue(stored, options)
+    other = None if options.pairs is None else open_run(find_run(home, options.pairs))
+    queue = _open_queue(stored, other, options)
+    if queue.compared_with is not None and other is None:
+        other = open_run(find_run(home, queue.compared_with))
     reviewers = options.reviewers or queue.reviewers
-    session = ReviewSession(stored, queue)
+    session = ReviewSession(stored, queue, other=other)
     library = Library(home, folders=[stored.folder], note=lambda message: click.echo(message, err=True))
     server = ViewServer(library, Access.create(reviewers=reviewers), port=port, reviews=Reviews([session]))
 
@@ -73,7 +80,7 @@ def review(reference: str, options: ReviewOptions, *, port: int, is_opened: bool
     return code
 
 
-def _open_queue(stored: StoredRun, options: ReviewOptions) -> ReviewQueue:
+def _open_queue(stored: StoredRun, other: StoredRun | None, options: ReviewOptions) -> ReviewQueue:
     for name in options.reviewers:
         if not name.strip() or len(name) > _MAX_NAME_CHARS or not name.isprintable():
             raise ConfigError(f"--reviewer {name!r} must have 1 to {_MAX_NAME_CHARS} printable characters")
@@ -92,6 +99,10 @@ def _open_queue(stored: StoredRun, options: ReviewOptions) -> ReviewQueue:
         seed=options.seed,
         blind=False if options.no_blind else None,
     )
+    if other is not None:
+        if options.criterion is not None:
+            raise ConfigError("--pairs compares whole answers; omit --criterion")
+        return open_pairs(stored, other, plan, now=make_clock()(), reviewer=user_name() or _NOBODY)
     golden = _golden_labels(stored, options.golden)
     return open_queue(stored, plan, now=make_clock()(), reviewer=user_name() or _NOBODY, golden=golden)
 
@@ -108,7 +119,10 @@ def _golden_labels(stored: StoredRun, source: str | None) -> Sequence[Label] | N
 def _head(session: ReviewSession, reviewers: Sequence[str]) -> str:
     queue = session.queue
     answers = count_text(sum(item.golden is None for item in queue.items), "answer")
-    strata = ", ".join(f"{each.name} {each.n:,} of {each.size:,}" for each in queue.strata)
+    names = {ALL: ""}
+    strata = ", ".join(
+        f"{names.get(each.name, each.name)} {each.n:,} of {each.size:,}".strip() for each in queue.strata
+    )
     left = sum(len(session.labels().waiting(name)) for name in reviewers)
     return f"Review {queue.name!r} of run {queue.run_id}: {answers} ({one_line(strata)}), {left:,} left to label"
 
@@ -123,7 +137,9 @@ def progress_text(session: ReviewSession) -> str:
     disputed = labels.conflicts()
     if disputed:
         lines.append(f"Reviewers disagree on {count_text(len(disputed), 'answer')}; resolve them on the same pages.")
-    if any(each.labelled for each in labels.progress()):
+    if session.queue.compared_with is not None:
+        lines.append(preference_text(labels))
+    elif any(each.labelled for each in labels.progress()):
         lines.append(f"Corrected pass rate: agentv show {run}")
     if len(session.queue.reviewers) > 1:
         lines.append(f"Agreement: agentv label agreement {run}")

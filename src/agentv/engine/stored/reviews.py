@@ -85,7 +85,7 @@ def default_criterion(rows: Sequence[JudgedRow]) -> str:
 
 def _reopened(stored: StoredRun, plan: ReviewPlan, name: str) -> ReviewQueue:
     queue = load_queue(stored.folder, name)
-    _check_same_plan(plan, queue)
+    check_same_plan(plan, queue)
     return queue
 
 
@@ -193,7 +193,7 @@ def _check_criterion(stored: StoredRun, rows: Sequence[JudgedRow], criterion: st
         raise ConfigError(f"run {stored.run_id} has no criterion {criterion!r}; {hint}")
 
 
-def _check_same_plan(plan: ReviewPlan, queue: ReviewQueue) -> None:
+def check_same_plan(plan: ReviewPlan, queue: ReviewQueue) -> None:
     """Raise ConfigError that names each part of the plan that differs from the stored queue."""
     strangers = [name for name in plan.reviewers if name not in queue.reviewers]
     differences = [f"{option} {stored}, not {asked}" for option, asked, stored in _differences(plan, queue)]

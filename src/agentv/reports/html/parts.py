@@ -139,22 +139,34 @@ def row_parts(detail: RowDetail, run_id: str) -> Iterator[Html | None]:
 
 def answer_parts(detail: RowDetail) -> Iterator[Html | None]:
     """Yield what a person needs to judge an answer: question, answer and transcript, in full; nothing of a judge."""
-    result, case, answer = detail.result, detail.case, detail.answer
-    turns = () if answer is None else answer.messages_by_turn
-    if turns:
-        yield _steps("Messages before the first turn", () if case is None else case.input_messages)
-        yield from (_steps(f"Turn {number}", messages) for number, messages in enumerate(turns, start=1))
-        return
+    yield from question_parts(detail)
+    yield from reply_parts(detail)
+
+
+def question_parts(detail: RowDetail) -> Iterator[Html | None]:
+    """Yield the question in full; of a conversation that is held live, the messages before its first turn."""
+    case, answer = detail.case, detail.answer
     messages = () if case is None else case.input_messages
-    if len(messages) > 1:
+    if answer is not None and answer.messages_by_turn:
+        yield _steps("Messages before the first turn", messages)
+    elif len(messages) > 1:
         yield _steps("Question", messages)
     else:
         yield _whole_section("Question", "" if case is None else case.question)
+
+
+def reply_parts(detail: RowDetail, *, key: str | None = "x") -> Iterator[Html | None]:
+    """Yield answer and transcript in full; of a conversation its turns. `key` folds the transcript in the viewer."""
+    result, answer = detail.result, detail.answer
+    turns = () if answer is None else answer.messages_by_turn
+    if turns:
+        yield from (_steps(f"Turn {number}", messages) for number, messages in enumerate(turns, start=1))
+        return
     yield _whole_section("Answer", result.candidate_answer) or _text_section("Answer", "(empty)")
     steps = _transcript(detail, with_title=False)
     if steps is not None:
-        summary = element("summary", "Transcript ", element("kbd", "x"), data_key="x")
-        yield element("details", summary, steps, open=True, id="transcript")
+        summary = element("summary", "Transcript ", element("kbd", key) if key else None, data_key=key)
+        yield element("details", summary, steps, open=True)
 
 
 def expected_parts(detail: RowDetail) -> Iterator[Html | None]:

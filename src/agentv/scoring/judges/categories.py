@@ -98,7 +98,8 @@ def category_rates(
     """Return the share of answers in each category, the largest first, from the current labels of one criterion.
 
     Drawn answers count with 1 / their probability, within the strata that they were drawn from; an answer is in each
-    category that one of its labels has. `clusters` has the number of the case or session of each answer.
+    category that one of its labels has. A category that only labels of other criteria have is left out. `clusters` has
+    the number of the case or session of each answer.
     """
     counted = [label for label in labels if not label.golden and not label.is_skip]
     weights = label_weights(label for label in labels if not label.golden)
@@ -112,6 +113,7 @@ def category_rates(
         name = categories.by_label.get(-1 if label.seq is None else label.seq)
         found[answer] |= set() if name is None else {name}
     answers = _Answers(found, strata, {name: weights.get(name, 1.0) for name in found}, clusters)
+    here, elsewhere = set().union(*found.values()), set(categories.by_label.values())
     rates = [
         CategoryRate(
             name=name,
@@ -123,7 +125,7 @@ def category_rates(
             is_picked=not weights,
         )
         for name in categories.names
-        if found
+        if found and (name in here or name not in elsewhere)
     ]
     return sorted(rates, key=lambda each: (-each.rate, each.name))
 

@@ -53,6 +53,7 @@ def make_label(queue: ReviewQueue, item: QueueItem, reviewed: Reviewed, *, annot
         draw=queue.draw_of(item),
         golden=item.golden is not None,
         resolution=reviewed.is_resolution,
+        compared_with=item.compared_with,
     )
 
 
@@ -149,7 +150,8 @@ class QueueLabels(Struct, frozen=True):
         return ReviewerProgress(reviewer, len(own), len(labels) - skipped, skipped)
 
     def _is_disputed(self, number: int, item: QueueItem) -> bool:
-        found = {self._passed(label) for label in self.current[number].values()} - {None}
+        given = [label for label in self.current[number].values() if not label.is_skip]
+        found = {label.score if item.compared_with else self._passed(label) for label in given} - {None}
         return item.golden is None and len(found) > 1
 
     def _passed(self, label: Label) -> bool | None:

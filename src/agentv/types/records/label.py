@@ -45,6 +45,15 @@ class Draw(Struct, frozen=True, omit_defaults=True):
     """The number of answers in the stratum that could be drawn."""
 
 
+class ComparedAnswer(Struct, frozen=True):
+    """An answer of another run, with which the labelled answer was compared."""
+
+    run_id: str
+    slot: ResultKey
+    answer_key: str
+    answer_ref: AnswerRef
+
+
 class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One annotator's score or verdict, by one criterion, on the answer in `slot`."""
 
@@ -81,6 +90,9 @@ class Label(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """True for an answer with a known verdict, which shows whether an annotator drifts; it counts in no rate."""
     resolution: bool = False
     """True for a verdict that settles a disagreement: it counts in place of the other labels of the answer."""
+    compared_with: ComparedAnswer | None = None
+    """The answer that this one was compared with: the score is 1 if this one is better, 0 if it is worse, 0.5 if both
+    are equally good."""
 
     @property
     def is_skip(self) -> bool:

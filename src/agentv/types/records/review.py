@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 
 from agentv.types.records.answer import AnswerRef, ResultKey
-from agentv.types.records.label import Draw, Probability
+from agentv.types.records.label import ComparedAnswer, Draw, Probability
 from agentv.types.stored import REVIEW_SCHEMA, always
 
 Stratify: TypeAlias = Literal["verdict", "target", "tag", "none"]
@@ -42,6 +42,10 @@ class QueueItem(Struct, frozen=True, omit_defaults=True):
     """The probability with which it was drawn; it never changes."""
     golden: Literal["pass", "fail"] | None = None
     """The known verdict on a golden item, which was not drawn and counts in no rate."""
+    compared_with: ComparedAnswer | None = None
+    """The answer to the same case in another run, if reviewers compare the two."""
+    is_swapped: bool = False
+    """True if the other run's answer is shown first."""
 
 
 class DrawnQueue(Struct, frozen=True):
@@ -73,6 +77,8 @@ class ReviewQueue(Struct, frozen=True, kw_only=True, omit_defaults=True):
     golden_every: int | None = None
     blind: bool = True
     """True if reviewers see neither judge nor target nor other reviewers."""
+    compared_with: str | None = None
+    """The other run, if reviewers compare its answers with those of this one."""
     after: tuple[str, ...] = ()
     """The earlier queues of the criterion, whose answers were left out."""
     strata: tuple[DrawnStratum, ...]

@@ -5,9 +5,10 @@ from typing import cast, get_args
 
 from agentv.reports.text.markup import Html, element
 from agentv.types.records.label import NO_SCORE, HumanScore, HumanVerdict, Label, ShownPart
+from agentv.types.records.review import QueueItem
 from agentv.types.scales import EvaluationCriteria
 from agentv.view.address import Query
-from agentv.view.reviews import BadLabelError, GivenItem, SentLabel
+from agentv.view.reviews import BadLabelError, GivenItem, SentLabel, Side, label_side
 
 MAX_NOTE_CHARS = 10_000
 MAX_CATEGORY_CHARS = 100
@@ -15,6 +16,12 @@ _MAX_SCORE_CHARS = 200
 _VERDICTS: Sequence[tuple[HumanVerdict, str, str]] = (
     ("pass", "Pass", "p"),
     ("fail", "Fail", "f"),
+    ("unsure", "Cannot tell", "u"),
+)
+_SIDES: Sequence[tuple[Side, str, str]] = (
+    ("first", "First is better", "1"),
+    ("second", "Second is better", "2"),
+    ("equal", "Equally good", "3"),
     ("unsure", "Cannot tell", "u"),
 )
 _TWO_VALUED = ("binary", "pass/fail")
@@ -49,14 +56,14 @@ def label_form(given: GivenItem, path: str, categories: Sequence[str], *, undo: 
         "form",
         *(element("input", type="hidden", name=name, value=value) for name, value in hidden),
         element("h2", "Your label", class_="unseen"),
-        element("fieldset", element("legend", "Verdict", class_="unseen"), *_choices(given.criterion, earlier)),
+        element("fieldset", element("legend", "Verdict", class_="unseen"), *_choices(given)),
         element("label", element("span", "Category ", element("kbd", "t")), category),
         element("datalist", *names, id="categories"),
         element("label", element("span", "Note ", element("kbd", "m")), note),
         element("div", *_buttons(undo), class_="buttons"),
         method="post",
         action=path,
-        class_="review",
+        class_="review sticky",
     )
 
 
@@ -67,8 +74,13 @@ def _buttons(undo: str | None) -> Iterator[Html]:
         yield element("a", "Undo ", element("kbd", "z"), href=undo, data_key="z", class_="button")
 
 
-def _choices(criterion: EvaluationCriteria | None, earlier: Label | None) -> Iterator[Html]:
+def _choices(given: GivenItem) -> Iterator[Html]:
     """Yield the verdicts, or on a scale its values and `Cannot tell`."""
+    if given.item.compared_with is not None:
+        side = None if given.earlier is None else label_side(given.item, given.earlier)
+        yield from (_radio("better", value, text, key, is_chosen=value == side) for value, text, key in _SIDES)
+        return
+    criterion, earlier = given.criterion, given.earlier
     verdict = None if earlier is None else earlier.verdict
     if criterion is None or (criterion.scale in _TWO_VALUED and not criterion.labels):
         yield from (_radio("verdict", value, text, key, is_chosen=value == verdict) for value, text, key in _VERDICTS)
@@ -86,9 +98,9 @@ def _choices(criterion: EvaluationCriteria | None, earlier: Label | None) -> Ite
 
 def _radio(name: str, value: str, text: str, key: str | None, *, is_chosen: bool, is_required: bool = True) -> Html:
     shown = element("kbd", key) if key is not None and key != text else None
-    required = is_required and name == "verdict"
+    required = is_required and name != "score"
     field = element("input", type="radio", name=name, value=value, checked=is_chosen, required=required, data_key=key)
-    return element("label", field, f" {text} ", shown, class_=f"choice {value if name == 'verdict' else ''}".strip())
+    return element("label", field, f" {text} ", shown, class_="choice")
 
 
 def _score_field(criterion: EvaluationCriteria, score: str) -> Html:
@@ -117,7 +129,9 @@ def sent_label(form: Query, *, is_resolution: bool = False) -> SentLabel:
     number = form.last("item") or ""
     if not (number.isascii() and number.isdecimal() and len(number) < 10):  # noqa: PLR2004 - digits
         raise BadLabelError("`item` must be the number of an item of the queue")
-    note, category = (form.last("note") or "").strip(), " ".join((form.last("category") or "").split())
+    # Forms send line ends as CR LF.
+    note = (form.last("note") or "").replace("\r\n", "\n").strip()
+    category = " ".join((form.last("category") or "").split())
     for name, text, limit in (("note", note, MAX_NOTE_CHARS), ("category", category, MAX_CATEGORY_CHARS)):
         if len(text) > limit:
             raise BadLabelError(f"the {name} has {len(text):,} characters; shorten it to {limit:,}")
@@ -131,7 +145,15 @@ def sent_label(form: Query, *, is_resolution: bool = False) -> SentLabel:
         category=category,
         shown=cast(tuple[ShownPart, ...], ("expected",) if "expected" in form.all("shown") else ()),
         is_resolution=is_resolution,
+        better=_side(form),
     )
+
+
+def _side(form: Query) -> Side | None:
+    side = form.last("better")
+    if side is not None and side not in get_args(Side):
+        raise BadLabelError(f"better={side!r} is unknown; use {', '.join(get_args(Side))}")
+    return None if form.last("do") == "skip" else cast(Side | None, side)
 
 
 def _verdict_and_score(form: Query) -> tuple[HumanVerdict | None, HumanScore]:
@@ -139,7 +161,7 @@ def _verdict_and_score(form: Query) -> tuple[HumanVerdict | None, HumanScore]:
     action, verdict, score = form.last("do") or "send", form.last("verdict"), (form.last("score") or "").strip()
     if action not in ("send", "skip"):
         raise BadLabelError(f"do={action!r} is unknown; use send or skip")
-    if action == "skip":
+    if action == "skip" or form.last("better") is not None:
         return None, NO_SCORE
     if verdict is None and not score:
         raise BadLabelError("choose a verdict or a score, or skip the answer")
@@ -160,8 +182,11 @@ def _score(text: str) -> HumanScore:
         return text
 
 
-def verdict_text(label: Label) -> str:
+def verdict_text(label: Label, item: QueueItem) -> str:
     """Return what a label says: its verdict or its score, or that it was skipped."""
+    if item.compared_with is not None:
+        side = label_side(item, label)
+        return next((text.lower() for value, text, _ in _SIDES if value == side), "skipped")
     if label.verdict == "unsure":
         return "cannot tell"
     if label.verdict is not None:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from agentv.engine.stored.label_rates import load_label_rates
-from agentv.reports.judge import coefficient_interval_text, coefficient_text
+from agentv.reports.judge import coefficient_interval_text, coefficient_text, preference_text
 from agentv.reports.run.figures import corrected_notes, corrected_rows, corrected_sentences
-from agentv.reports.run.report_json import corrected_to_json
+from agentv.reports.run.report_json import corrected_to_json, interval_to_json
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.markup import Html, element
+from agentv.scoring.judges.preference import preference
 from agentv.scoring.judges.report_card import AnnotatorAgreement, annotator_agreement, criterion_labels
 from agentv.scoring.judges.reviewing import QueueLabels
 from agentv.types.json_value import JsonObject
@@ -46,8 +47,7 @@ def queue_page(request: Request) -> Page:
         table(["stratum", "drawn", "of", "reviewed"], list(_strata(labels)), label="Strata"),
         element("h2", "Agreement"),
         element("p", agreement_text(agreement)),
-        element("h2", "Corrected pass rate"),
-        *_rates(rates),
+        *(_preference(labels) if queue.compared_with else _rates(rates)),
     ]
     data: JsonObject = {
         "queue": queue.name,
@@ -62,6 +62,7 @@ def queue_page(request: Request) -> Page:
             for each in labels.golden()
         ],
         "alpha": None if agreement is None else agreement.alpha.value,
+        "preference": _preference_json(labels) if queue.compared_with else None,
         "corrected": [corrected_to_json(each) for each in rates],
     }
     return Page(
@@ -72,6 +73,18 @@ def queue_page(request: Request) -> Page:
         links=run_links(stored, request.library.run_before(stored)),
         is_live=left > 0 and request.reviews.named(queue.name) is session,
     )
+
+
+def _preference_json(labels: QueueLabels) -> JsonObject:
+    found = preference(labels.labels())
+    return {
+        "better": found.better,
+        "equal": found.equal,
+        "worse": found.worse,
+        "skipped": found.skipped,
+        "rate": found.rate,
+        "interval": interval_to_json(found.interval),
+    }
 
 
 def queue_agreement(labels: QueueLabels) -> AnnotatorAgreement | None:
@@ -128,7 +141,13 @@ def _strata(labels: QueueLabels) -> Iterator[Html]:
         yield element("tr", head, *(element("td", f"{number:,}") for number in cells))
 
 
+def _preference(labels: QueueLabels) -> Iterator[Html]:
+    yield element("h2", "Preference")
+    yield element("p", preference_text(labels))
+
+
 def _rates(rates: list[CorrectedRate]) -> Iterator[Html]:
+    yield element("h2", "Corrected pass rate")
     if not rates:
         yield element("p", "No label says pass or fail yet.")
         return

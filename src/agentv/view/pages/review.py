@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
-from agentv.reports.html.parts import answer_parts, expected_parts
+from agentv.reports.html.parts import answer_parts, expected_parts, question_parts, reply_parts
 from agentv.reports.run.row_text import row_score
+from agentv.reports.run.views import RowDetail
 from agentv.reports.text.markup import Html, element
 from agentv.scoring.results.aggregation import row_state
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.label import OVERALL, Label
 from agentv.view.access import READER
 from agentv.view.address import Query, path_to
@@ -58,8 +59,8 @@ def next_page(request: Request) -> Page:
     is_correction = given.earlier is not None
     parts = [
         _head(session, given, "correct your label" if is_correction else ""),
-        None if session.queue.blind else _unblinded(given),
-        *answer_parts(given.detail),
+        None if session.queue.blind or given.other is not None else _unblinded(given),
+        *_answers(given),
         *_expected(given, path),
         label_form(given, path, session.categories(), undo=_undo(given, path)),
     ]
@@ -82,11 +83,11 @@ def conflicts_page(request: Request) -> Page:
     if given is None:
         shown = element("p", "No answer is left on which reviewers disagree.", class_="notice")
         return _review_page("Conflicts", [element("h1", "Conflicts"), shown], {"item": None})
-    said = [element("li", *_said(label), dir="auto") for label in given.disputed]
+    said = [element("li", *_said(given, label), dir="auto") for label in given.disputed]
     parts = [
         _head(session, given, "reviewers disagree"),
         element("section", element("h2", "What reviewers said"), element("ul", *said)),
-        *answer_parts(given.detail),
+        *_answers(given),
         *expected_parts(given.detail),
         label_form(given, queue_path(request, session, "conflicts"), session.categories()),
     ]
@@ -125,7 +126,10 @@ def _head(session: ReviewSession, given: GivenItem, note: str) -> Html:
     words = element("small", f" {note}") if note else None
     criterion = session.queue.criterion
     described = given.criterion.description if given.criterion is not None else ""
-    asked = _WHOLE if criterion == OVERALL else f"{criterion}: {described}" if described else criterion
+    if given.other is not None:
+        asked = "Which answer is better?"
+    else:
+        asked = _WHOLE if criterion == OVERALL else f"{criterion}: {described or 'does the answer pass?'}"
     return element(
         "header",
         element("h1", f"{given.position} of {given.total}", words),
@@ -133,6 +137,21 @@ def _head(session: ReviewSession, given: GivenItem, note: str) -> Html:
         element("p", asked, class_="sentence", dir="auto"),
         class_="review-head",
     )
+
+
+def _answers(given: GivenItem) -> Iterator[Html | None]:
+    """Yield question and answer, or the two answers of a pair next to each other in their shuffled order."""
+    yield element("h2", "Question and answer" if given.other is None else "Question and answers", class_="unseen")
+    if given.other is None:
+        yield from answer_parts(given.detail)
+        return
+    yield from question_parts(given.detail)
+    sides = (given.other, given.detail) if given.item.is_swapped else (given.detail, given.other)
+    shown = [
+        element("section", element("h2", f"{name} answer"), *reply_parts(detail, key=key))
+        for name, detail, key in zip(("First", "Second"), sides, ("x", None), strict=True)
+    ]
+    yield element("div", *shown, class_="pair")
 
 
 def _unblinded(given: GivenItem) -> Html:
@@ -176,9 +195,9 @@ def _end_page(request: Request, session: ReviewSession, reviewer: str) -> Page:
     return _review_page("Reviewed", parts, data)
 
 
-def _said(label: Label) -> Iterator[Html | str]:
+def _said(given: GivenItem, label: Label) -> Iterator[Html | str]:
     yield element("b", label.annotator)
-    yield f": {verdict_text(label)}"
+    yield f": {verdict_text(label, given.item)}"
     if label.category:
         yield f" · {label.category}"
     if label.note:
@@ -196,13 +215,19 @@ def _item_json(given: GivenItem, *, is_blind: bool) -> JsonObject:
         "total": given.total,
         "label_id": given.label_id,
         "question": "" if case is None else case.question,
-        "answer": result.candidate_answer,
+        "answer": result.candidate_answer if given.other is None else None,
+        "answers": None if given.other is None else _texts(given, given.other),
         "expected": expected if "expected" in given.shown or given.disputed else None,
         "earlier": None if given.earlier is None else _label_json(given.earlier),
         "before": given.before,
         "disputed": [_label_json(each) for each in given.disputed],
         **seen,
     }
+
+
+def _texts(given: GivenItem, other: RowDetail) -> list[JsonValue]:
+    texts: list[JsonValue] = [given.detail.result.candidate_answer, other.result.candidate_answer]
+    return texts[::-1] if given.item.is_swapped else texts
 
 
 def _label_json(label: Label) -> JsonObject:

@@ -1,11 +1,12 @@
 """A run: its verdict, the cases that did not pass, tables with intervals, and the histogram of scores."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agentv.reports.document.html import HtmlRenderer
 from agentv.reports.run.document import run_document
 from agentv.reports.run.report_json import report_to_json
 from agentv.reports.text.markup import Html, element
+from agentv.storage.run.reviews import queue_names
 from agentv.storage.run.stored import StoredRun
 from agentv.view.address import path_to
 from agentv.view.judges import judge_links
@@ -22,6 +23,8 @@ def run_links(stored: StoredRun, before: str | None) -> tuple[Link, ...]:
     links.append(Link("Grid", path_to("r", run, "grid")))
     if before is not None:
         links.append(Link("Compare", path_to("compare", f"{before}..{run}")))
+    if queues := queue_names(stored.folder):
+        links.append(Link("Review", path_to("q", f"{queues[-1]}@{run}")))
     return tuple(links)
 
 
@@ -36,6 +39,18 @@ def _link_list(title: str, links: Sequence[Link]) -> Html | None:
         return None
     items = (element("li", element("a", each.text, href=each.address, dir="auto")) for each in links)
     return element("nav", element("h2", title), element("ul", *items, class_="choices"), aria_label=title)
+
+
+def _review(stored: StoredRun) -> Iterator[Html]:
+    """Yield the run's review queues and its failure categories, and how to start a review."""
+    run, names = stored.run_id, queue_names(stored.folder)
+    links = [element("li", element("a", name, href=path_to("q", f"{name}@{run}"))) for name in names]
+    yield element("h2", "Review by people")
+    if links:
+        yield element("ul", *links)
+        yield element("p", element("a", "Failure categories", href=path_to("categories", run)))
+    command = element("code", f"agentv review {run}")
+    yield element("p", "Label answers, and see the pass rate that people would find: ", command)
 
 
 def run_page(request: Request) -> Page:
@@ -55,6 +70,7 @@ def run_page(request: Request) -> Page:
         element("p", element("a", "All rows", href=path_to("r", stored.run_id, "rows"))),
         _link_list("Trend from run to run", trends),
         _link_list("Judges compared with people", judges),
+        *_review(stored),
     ]
     return Page(
         title=stored.run.name or stored.run_id,
