@@ -12,6 +12,8 @@ import pytest
 from tests.support.viewer import Client, serving_view
 
 from agentv.cli.main import main
+from agentv.storage.index.file import pages_file
+from agentv.storage.index.indexer import Indexer
 
 RUNS = Path(__file__).parents[1] / "fixtures" / "runs"
 NAMES = sorted({path.parent.name for path in RUNS.glob("*/run.json")} - {"killed"})
@@ -27,7 +29,8 @@ Printed: TypeAlias = Callable[..., Any]
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("numbers")
     for name, run_id in IDS.items():
-        shutil.copytree(RUNS / name, folder / ".agentv" / "runs" / run_id)
+        copied = shutil.copytree(RUNS / name, folder / ".agentv" / "runs" / run_id)
+        Indexer(pages_file(folder / ".agentv", run_id), copied).run()  # however slow the machine is
     return folder
 
 
