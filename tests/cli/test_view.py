@@ -1,6 +1,7 @@
 """`agentv view` prints the address of the page it opens, and names what it cannot open."""
 
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -45,7 +46,8 @@ def test_view_opens_a_run_or_a_comparison(project: Project, runs: int, path: str
     for _ in range(2):
         assert project.call("run", "suite.yaml")[0] == 0
     ids = sorted(folder.name for folder in (project.folder / ".agentv" / "runs").iterdir())
-    named = ["latest"] if runs == 1 else ids[:runs]
+    copied = shutil.copytree(project.folder / ".agentv" / "runs" / ids[1], project.folder / "copy")
+    named = [str(copied)] if runs == 1 else ids[:runs]
     with (project.folder / "output").open("w") as stream:
         command = [sys.executable, "-m", "agentv", "view", "--no-open", *named]
         process = subprocess.Popen(command, cwd=project.folder, stdout=stream)

@@ -95,3 +95,12 @@ def test_two_targets_of_one_run_are_kept_apart(home: Path, index: RunIndex) -> N
     store.close("finished")
     found = index.sums(runs_folder(home) / store.run_id)
     assert {place: sums.scores.mean for place, sums in found.items()} == {PLACE: 1.0, (SUITE, "other"): 0.0}
+
+
+def test_their_order_is_the_same_before_and_after_they_are_kept(home: Path, index: RunIndex) -> None:
+    store = begin_run(home, 1, [])
+    for target in ("small", "large"):
+        store.append(row("case-0", 1.0, target=target, run_id=store.run_id))
+    store.close("finished")
+    orders = [list(index.sums(runs_folder(home) / store.run_id)) for _ in range(2)]
+    assert orders == [[(SUITE, "large"), (SUITE, "small")]] * 2

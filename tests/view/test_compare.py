@@ -194,7 +194,8 @@ def test_runs_without_a_common_case_are_explained(tmp_path: Path) -> None:
     second = Project(tmp_path, two).run({"small": {"*": "yes"}, "large": {"*": "yes"}})
     with serving_view(one.home) as viewer:
         reply = viewer.client().get(f"/compare/{first}..{second}")
-        assert reply.status == 400
+        assert reply.status == 409
+        assert "These runs cannot be compared" in reply.text
         assert "no case has a score in both" in reply.text
 
 

@@ -37,6 +37,8 @@ class FoundRows(Struct, frozen=True):
     texts: tuple[RowTexts, ...]
     counted: Counted | None
     """None while the results are still being counted."""
+    problem: str = ""
+    """Why the rest of the run cannot be indexed; empty if nothing is known to be wrong."""
 
     @property
     def is_final(self) -> bool:
@@ -54,6 +56,8 @@ class _Indexed(Struct):
     file: Path
     thread: threading.Thread | None = None
     indexer: Indexer | None = None
+    problem: str = ""
+    """Why the last attempt to index the run failed."""
     counts: dict[tuple[bytes, int], Counted] = field(default_factory=dict)
     counting: set[tuple[bytes, int]] = field(default_factory=set)
 
@@ -61,6 +65,15 @@ class _Indexed(Struct):
         """Return the result of `act` on the pages."""
         with self.lock:
             return act(self.pages)
+
+    def add_results(self, indexer: Indexer) -> None:
+        """Index what is new, or note why that failed."""
+        try:
+            indexer.run()
+        except (OSError, sqlite3.Error) as error:
+            self.problem = str(error)
+        else:
+            self.problem = ""
 
 
 class RunIndexes:
@@ -89,7 +102,8 @@ class RunIndexes:
             return page, pages.texts(page.rows)
 
         page, texts = indexed.read(read)
-        return FoundRows(page, texts, page.counted or self._count_later(stored, indexed, query, page.progress))
+        counted = page.counted or self._count_later(stored, indexed, query, page.progress)
+        return FoundRows(page, texts, counted, indexed.problem)
 
     def entries(self, stored: StoredRun, query: RowQuery) -> Iterator[RowEntry]:
         """Yield all results that match, as far as they are indexed, without their texts."""
@@ -144,7 +158,7 @@ class RunIndexes:
             return known
 
     def _file_for(self, stored: StoredRun) -> Path:
-        file = pages_file(self._home, stored.run_id)
+        file = pages_file(self._home, stored.folder.name)
         if stored.folder.resolve().parent == runs_folder(self._home).resolve():
             with suppress(OSError):
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +178,7 @@ class RunIndexes:
             is_idle = indexed.thread is None or not indexed.thread.is_alive()
             if is_idle and not self._is_stopped:
                 indexed.indexer = Indexer(indexed.file, stored.folder)
-                indexed.thread = threading.Thread(target=_quietly(indexed.indexer.run), daemon=True)
+                indexed.thread = threading.Thread(target=indexed.add_results, args=(indexed.indexer,), daemon=True)
                 indexed.thread.start()
             thread = indexed.thread
         if thread is not None:

@@ -37,8 +37,15 @@ class UnknownRunError(ConfigError):
     """No stored run has the id of an address."""
 
 
+class IncomparableRunsError(ConfigError):
+    """Two runs have no case that can be compared."""
+
+
 class Library:
-    """The runs in `home` and in other `folders`. Safe to use from several threads, each of which has its own index."""
+    """The runs in `home` and in other `folders`. Safe to use from several threads, each of which has its own index.
+
+    Raises StorageError for a folder without a run that can be read.
+    """
 
     def __init__(
         self,
@@ -48,7 +55,8 @@ class Library:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.home = home
-        self._others = {folder.name: folder for folder in folders}
+        # By id, as in the links of pages: the folder of a copied run may have any name.
+        self._others = {StoredRun(folder).run_id: folder for folder in folders}
         self._local = threading.local()
         self._indexes = RunIndexes(home)
         self._reports = RecentValues[RunReport](_MAX_REPORTS, clock)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -19,7 +20,7 @@ from agentv.types.messages_json import compact_json
 from agentv.view.access import READER, SECURITY_HEADERS, Access, is_same_origin
 from agentv.view.address import BadAddressError, Query, path_to
 from agentv.view.assets import asset_at
-from agentv.view.library import Library, UnknownRunError
+from agentv.view.library import IncomparableRunsError, Library, UnknownRunError
 from agentv.view.pages.categories import categories_page, change_categories
 from agentv.view.pages.compare import compare_page, compare_two_page
 from agentv.view.pages.grid import grid_page
@@ -74,11 +75,13 @@ _NOT_FOUND = 404
 _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     UnknownRunError: (404, "Not found"),
     BadAddressError: (400, "This address cannot be understood"),
+    IncomparableRunsError: (409, "These runs cannot be compared"),
     ReviewRefusedError: (403, "Refused"),
     UnknownItemError: (404, "Not found"),
     BadLabelError: (400, "This label cannot be saved"),
     LabelConflictError: (409, "This answer is labelled already"),
     OSError: (500, "A file of the run cannot be read"),  # among them StorageError
+    sqlite3.Error: (500, "The index of the run cannot be used"),
 }
 
 
@@ -275,7 +278,7 @@ def _page_or_error(make: MakePage, request: Request) -> Page:
     try:
         check_blind(request)
         return make(request)
-    except (AgentvError, OSError) as error:
+    except (AgentvError, OSError, sqlite3.Error) as error:
         return _error_page(error, request)
 
 
@@ -283,7 +286,7 @@ def _saved_or_error(change: Change, request: Request) -> Saved | Page:
     try:
         check_blind(request)
         return change(request)
-    except (AgentvError, OSError) as error:
+    except (AgentvError, OSError, sqlite3.Error) as error:
         return _error_page(error, request)
 
 

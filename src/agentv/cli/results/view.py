@@ -36,6 +36,7 @@ def command(
     path, 'latest' or 'latest~1'; one run opens its page, two open their comparison. With
     --store, the named runs are pulled from the team database first.
     """
+    from agentv.storage.run.stored import StoredRun
     from agentv.types.errors import ConfigError
     from agentv.view.access import Access, is_unspecified
     from agentv.view.address import path_to
@@ -57,9 +58,9 @@ def command(
         if found.option and not runs:
             raise ConfigError(f"name the runs to pull: agentv view RUN{found.option}; `agentv store list` lists them")
         folders = [found.find(run) for run in runs]
+        names = [StoredRun(folder).run_id for folder in folders]
         library = Library(found.home, folders=folders)
         server = ViewServer(library, access, host="127.0.0.1" if host is None else host, port=port)
-        names = [folder.name for folder in folders]
         if len(set(names)) < len(names):
             raise ConfigError(f"both runs are named {names[0]}; give two different runs, such as 'latest~1 latest'")
         path = "/" if not names else path_to("r", names[0]) if len(names) == 1 else path_to("compare", "..".join(names))

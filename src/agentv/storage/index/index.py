@@ -67,7 +67,7 @@ def load_sums(stored: StoredRun) -> SumsBySuiteAndTarget:
         if summary is None:
             summary = summaries[key] = Summary(by=(), has_shared_cases=False)
         summary.add(row, has_trials=may_repeat)
-    return {key: RunSums.of(summary) for key, summary in summaries.items()}
+    return {key: RunSums.of(summary) for key, summary in sorted(summaries.items())}  # in the order of the index, too
 
 
 def encode_sums(sums: RunSums) -> bytes:

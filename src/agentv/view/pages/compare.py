@@ -34,7 +34,7 @@ from agentv.view.elements import (
     search_field,
     state_badge,
 )
-from agentv.view.library import UnknownRunError
+from agentv.view.library import IncomparableRunsError, UnknownRunError
 from agentv.view.pages.page import Link, Page, Request
 from agentv.view.pages.run import RUNS
 
@@ -150,7 +150,7 @@ def _compared(request: Request, before: StoredRun, after: StoredRun) -> Compared
     try:
         return request.library.comparison(before, after)
     except ConfigError as error:
-        raise BadAddressError(str(error)) from None
+        raise IncomparableRunsError(str(error)) from None
 
 
 def _name(stored: StoredRun) -> str:

@@ -9,7 +9,8 @@ from agentv.reports.run.views import counts_text
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
 from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Child, Html, element
-from agentv.storage.index.row_query import Facets, RowEntry, RowQuery
+from agentv.reports.text.printable import one_line
+from agentv.storage.index.row_query import CursorPage, Facets, RowEntry, RowQuery
 from agentv.storage.index.texts import RowTexts
 from agentv.storage.run.recorded_verdict import recorded_sentence
 from agentv.storage.run.stored import StoredRun
@@ -47,7 +48,7 @@ def rows_page(request: Request) -> Page:
     first = _first_number(address)
     parts = [
         element("h1", "Rows"),
-        element("p", _sentence(stored, found.page.counts), class_="sentence", dir="auto"),
+        element("p", _sentence(stored, found.page), class_="sentence", dir="auto"),
         search_field(path, address, label="Search cases, questions and answers"),
         filter_chips(path, address),
         facet_list(path, address, facets),
@@ -72,9 +73,10 @@ def rows_page(request: Request) -> Page:
     )
 
 
-def _sentence(stored: StoredRun, counts: Mapping[str, int]) -> str:
+def _sentence(stored: StoredRun, page: CursorPage) -> str:
     """Return the recorded verdict, which is not counted again; of a run without one its state."""
-    return recorded_sentence(stored.folder, counts) or f"{stored.state()}: {counts_text(counts)}"
+    so_far = "" if page.progress.is_complete else " indexed so far"
+    return recorded_sentence(stored.folder, page.counts) or f"{stored.state()}: {counts_text(page.counts)}{so_far}"
 
 
 def shown_facets(found: Facets) -> Mapping[str, Mapping[str, int]]:
@@ -106,6 +108,9 @@ def _count_text(found: FoundRows, first: int) -> str:
 
 
 def _notes(found: FoundRows, query: RowQuery) -> Iterator[Html]:
+    if found.problem:
+        text = f"The index of the run cannot be completed ({one_line(found.problem)}), so results are missing here."
+        yield element("p", text, class_="notice")
     if found.page.skipped:
         lines = count_text(found.page.skipped, "line")
         yield element("p", f"{lines} of results.jsonl cannot be read and are not listed.", class_="notice")
