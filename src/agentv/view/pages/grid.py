@@ -102,6 +102,7 @@ def grid_page(request: Request) -> Page:
             "cases": [_row_json(each, names) for each in rows],
         },
         trail=run_trail(stored),
+        address=path,
         links=run_links(stored, library.run_before(stored)),
         is_live=stored.state() == "running" or not (cases.progress.is_complete and cases.progress.words_ready),
     )
