@@ -2,7 +2,7 @@
 
 The project in .ci/screenshots/ is run six times, the answers of the last run are labelled in the browser by two
 reviewers, and each page is opened in every look. FOLDER gets whole pages, to be looked at. docs/images/ gets the
-pictures that the docs show: the upper part of some pages, with at most 256 colours.
+pictures that the docs show: the upper part of some pages.
 """
 
 import io
@@ -28,7 +28,8 @@ AGENTV = str(Path(sys.executable).with_name("agentv"))
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 RELEASES = range(1, 7)
 MAX_HEIGHT = 2_400  # of a picture to be looked at, in CSS pixels
-SAMPLE = 60
+SAMPLE = 80
+DISPUTED = "refund-duration"  # a case whose wrong answer one reviewer passes
 
 
 class Look(NamedTuple):
@@ -52,7 +53,7 @@ PAGES: Mapping[str, str] = {
     "rows-failed": "/r/latest/rows?state=fail&tag=returns&sort=score",
     "grid": "/r/latest/grid",
     "grid-differ": "/r/latest/grid?only=differ",
-    "row": "/r/latest/case/refund-for-damaged-chair?target=small&prompt=careful",
+    "row": "/r/latest/case/refund-for-damaged-chair?target=small&prompt=careful&trial=1",
     "comparison": "/compare/latest~1..latest",
     "trend": "/trend/support.yaml",
     "judge": "/judge/helpful",
@@ -64,8 +65,7 @@ PAGES: Mapping[str, str] = {
 SHOWN: Mapping[str, tuple[int, int]] = {
     "grid": (1080, 760),
     "comparison": (1080, 760),
-    "row": (1080, 760),
-    "verdict": (1080, 760),
+    "row": (1080, 940),
     "review": (1080, 760),
 }
 """The pages that the docs show, with the size of the picture in CSS pixels."""
@@ -138,24 +138,24 @@ class Camera:
 
 
 def save_shown(picture: bytes, path: Path) -> None:
-    """Save a picture with at most 256 colours, which a page of text does not exceed by much."""
+    """Save a picture with at most 64 colours: more are not seen on a page of text."""
     path.parent.mkdir(exist_ok=True)
-    colours = Image.open(io.BytesIO(picture)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    colours = Image.open(io.BytesIO(picture)).convert("RGB").quantize(64, dither=Image.Dither.NONE)
     colours.save(path, optimize=True)
 
 
-def label_all(browser: Browser, link: str, wrong: Sequence[str]) -> None:
-    """Label all answers of a reviewer but the last two: a wrong one fails."""
+def label_all(browser: Browser, link: str, wrong: Mapping[str, str]) -> None:
+    """Label all answers of a reviewer but the last two: one with a text of `wrong` fails, with its category."""
     page = browser.new_context().new_page()
     page.goto(link)
     while True:
         position, total = page.locator("h1").inner_text().split(" of ")
         if int(position) >= int(total) - 1:
             break
-        is_wrong = any(text in page.locator("main").inner_text() for text in wrong)
-        page.get_by_role("radio", name="Fail" if is_wrong else "Pass").check()
-        if is_wrong:
-            page.get_by_role("combobox", name="Category").fill("against the policy")
+        answer = page.locator("main").inner_text()
+        category = next((category for text, category in wrong.items() if text in answer), "")
+        page.get_by_role("radio", name="Fail" if category else "Pass").check()
+        page.get_by_role("combobox", name="Category").fill(category)
         page.get_by_role("button", name="Send").click()
         page.wait_for_function(
             "(before) => document.querySelector('h1').innerText !== before", arg=f"{position} of {total}"
@@ -167,11 +167,14 @@ def take_all(folder: Path, project: Path, browser: Browser) -> None:
     """Take the pictures of all pages of a project that has been run."""
     camera = Camera(browser, folder)
     answers = yaml.safe_load((project / "answers.yaml").read_text("utf-8"))
-    wrong = [answer["wrong"] for answer in answers.values()]
+    strict = {
+        answer["wrong"]: "against the policy" if answer["topic"] == "returns" else "no help" for answer in answers.values()
+    }
+    lenient = {text: category for text, category in strict.items() if text != answers[DISPUTED]["wrong"]}
     review = ["review", "latest", "--sample", str(SAMPLE), "--criterion", "helpful", "--stratify", "verdict", "--overlap", "25%"]
     with serving(project, *review, "--reviewer", "ada", "--reviewer", "ben") as (ada, ben, _):
-        for link in (ada, ben):
-            label_all(browser, link, wrong)
+        label_all(browser, ada, strict)
+        label_all(browser, ben, lenient)
         camera.take(ada, "review", "")
     with serving(project, "view") as (link,):
         for name, path in PAGES.items():

@@ -30,7 +30,7 @@ def _answer(model: str, request: ProviderRequest) -> dict[str, Any]:
     case = CASES[request.eval_case_id]
     is_careful = request.prompt == "careful"
     chance = random.Random(f"{model} {request.prompt} {request.eval_case_id} {request.trial}")
-    time.sleep(chance.uniform(0.02, 0.05) * (3 if model == "large" else 1))
+    time.sleep(chance.uniform(0.004, 0.01) * (3 if model == "large" else 1))
     skill = SKILLS[model] + 0.12 * is_careful + 0.02 * (RELEASE - 5)
     if RELEASE == 6 and case["topic"] == LOST_IN_RELEASE_6:
         skill -= 0.55 if model == "small" else 0.25
@@ -38,7 +38,7 @@ def _answer(model: str, request: ProviderRequest) -> dict[str, Any]:
     is_right = 0.75 * random.Random(request.eval_case_id).random() + 0.25 * chance.random() < skill
     text = case["right" if is_right else "wrong"] + (f" {case['after']}" if is_right and is_careful else "")
     calls = [dict(zip(("tool", "input", "output"), call, strict=True)) for call in case["tools"]]
-    calls = calls if is_right or is_careful else []
+    calls = calls if is_right else calls[:1] if is_careful else []
     looked_up = [{"role": "assistant", "content": "Let me look that up.", "tool_calls": calls}] if calls else []
     usage = {"input": 420 + 180 * len(calls), "output": len(text) // 4}
     price = 8.0 if model == "large" else 0.6

@@ -43,7 +43,7 @@ PAGE_CASES = 50
 _MAX_COLUMNS = 8
 _ONLY: Sequence[Literal["all", "differ"]] = ("all", "differ")
 _DIFF: Sequence[Literal["yes", "no"]] = ("yes", "no")
-_ORDERS = ((None, "as written"), ("id", "by id"), ("state", "worst first"), ("score", "by score"))
+_ORDERS = ((None, "as finished"), ("id", "by id"), ("state", "worst first"), ("score", "by score"))
 
 
 class _Cell(Struct, frozen=True):
