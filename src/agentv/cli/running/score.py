@@ -14,7 +14,8 @@ import click
 from msgspec import Struct
 
 from agentv.cli.environment import environment_notes
-from agentv.cli.options import ALLOW_PATH_OPTION
+from agentv.cli.options import ALLOW_PATH_OPTION, OTEL_OPTIONS, OtelOptions, take_otel_options
+from agentv.cli.running.otel import make_export, print_exports
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
 from agentv.engine.criteria.answer_tasks import AnswerTasks
@@ -86,6 +87,7 @@ class ScoreOptions(Struct, frozen=True):
     store: str | None = None
     target_field: str | None = None
     by: tuple[str, ...] = ()
+    otel: OtelOptions | None = None
     sampling: JsonObject = {}
     """The values of the options from which `sample` is made, as the run stores them."""
 
@@ -106,12 +108,13 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             return NOTHING_SELECTED
         output = Output(options.output, stdout)
         _check_files(files, output)
+        export = None if options.otel is None else make_export(options.otel, find_home(Path.cwd()))
         run_id = new_run_id(clock, random.SystemRandom()) if options.is_stored else ""
         store = _new_store(files, options, tasks, gates, run_id) if options.is_stored else NoStore()
         recorder = StreamRecorder(
             stream_plan(tasks.specs, gates, home=find_home(Path.cwd()), options=run_options(options)),
             store,
-            [],
+            [] if export is None else [export],
             output.stop,
             by=options.by,
             is_saved=options.is_stored or options.output is not None or config.storage is not None,
@@ -135,6 +138,9 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             output=output,
             resume_from=resume_source(files),
         )
+        if export is not None:
+            export.close()
+            print_exports([export])
     return report.verdict.exit_code
 
 
@@ -503,6 +509,8 @@ class Screen:
     "auto: live on a terminal, else plain.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
+@OTEL_OPTIONS[0]
+@OTEL_OPTIONS[1]
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
     """Evaluate logged answers from files (JSON Lines, JSON, CSV, TSV, Parquet) or from standard input (-).
@@ -526,6 +534,9 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
     run_option = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
     if run_option is not None and not given["is_stored"]:
         raise ConfigError(f"--no-store and {run_option} exclude each other; omit one of them")
+    otel = take_otel_options(given)
+    if otel is not None and not given["is_stored"]:
+        raise ConfigError("--no-store and --otel exclude each other: what is sent is read from the stored run")
     gates = given.pop("gates") or None
     if gates is not None and "none" in gates and len(gates) > 1:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
@@ -536,4 +547,4 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
     sample = make_sample(sampling["sample"], by=sampling["sample_by"], seed=sampling["seed"])
     if gates == ("none",):
         gates = ()
-    return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, **given)
+    return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, otel=otel, **given)
