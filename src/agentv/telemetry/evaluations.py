@@ -96,7 +96,8 @@ def judged_span(row: CaseResult) -> JudgedSpan:
 def _id(size: int, kind: str, row: CaseResult, *parts: str | int) -> bytes:
     """Return an id that follows from run, slot and answer, so that what is sent twice is the same."""
     slot = row.slot
-    key = [kind, row.run_id, slot.suite, slot.eval_id, slot.target, slot.trial, slot.prompt, row.generation, *parts]
+    answer = row.generation - row.rescored  # judging an answer again counts in both
+    key = [kind, row.run_id, slot.suite, slot.eval_id, slot.target, slot.trial, slot.prompt, answer, *parts]
     return sha256(msgspec.json.encode(key)).digest()[:size]
 
 

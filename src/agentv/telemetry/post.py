@@ -9,9 +9,10 @@ import http.client
 import socket
 import ssl
 from base64 import b64encode
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from threading import Timer
+from threading import Event, Timer
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
@@ -58,34 +59,42 @@ class Refused(Struct, frozen=True):
 
 def post(endpoint: Endpoint, body: bytes, *, user_agent: str) -> Accepted | Refused:
     """Send a request of protobuf to a collector. No redirect is followed, as it would take the headers elsewhere."""
+    expired = Event()
     connection = None
     try:
         connection = _connection(endpoint)
+        connection.connect()
         # The client's own time limit is for each read: a collector that drips bytes would never exceed it.
-        timer = Timer(endpoint.timeout_s, _abort, (connection,))
+        timer = Timer(endpoint.timeout_s, _abort, (connection.sock, expired))
         timer.daemon = True
         timer.start()
         try:
-            return _exchange(connection, endpoint, body, user_agent)
+            return _exchange(connection, endpoint, body, user_agent, expired)
         finally:
             timer.cancel()
-    except http.client.RemoteDisconnected:
-        return Refused("the connection was closed without an answer")
-    except TimeoutError:
-        return Refused(f"no answer within {endpoint.timeout_s:g} s")
-    except ssl.SSLError as error:
-        return Refused(f"TLS: {error.reason or 'failed'}")
-    except OSError as error:
-        return Refused((error.strerror or type(error).__name__).lower())
-    except (http.client.HTTPException, ValueError) as error:
-        return Refused(f"no valid HTTP response ({type(error).__name__})")
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if expired.is_set() or isinstance(error, TimeoutError):
+            return Refused(f"no answer within {endpoint.timeout_s:g} s")
+        return Refused(_reason(error))
     finally:
         if connection is not None:
             connection.close()
 
 
+def _reason(error: OSError | http.client.HTTPException | ValueError) -> str:
+    match error:
+        case http.client.RemoteDisconnected():
+            return "the connection was closed without an answer"
+        case ssl.SSLError():
+            return f"TLS: {error.reason or 'failed'}"
+        case OSError():
+            return (error.strerror or type(error).__name__).lower()
+        case _:
+            return f"no valid HTTP response ({type(error).__name__})"
+
+
 def _exchange(
-    connection: http.client.HTTPConnection, endpoint: Endpoint, body: bytes, user_agent: str
+    connection: http.client.HTTPConnection, endpoint: Endpoint, body: bytes, user_agent: str, expired: Event
 ) -> Accepted | Refused:
     parts = urlsplit(endpoint.url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -98,6 +107,8 @@ def _exchange(
         headers["Content-Encoding"] = "gzip"
     connection.request("POST", path, body, {**headers, **endpoint.headers})
     response = connection.getresponse()
+    if expired.is_set():  # the headers were cut off, which the client takes for their end
+        raise TimeoutError
     answer = response.read(_MAX_RESPONSE)
     if response.status in _OK:
         return Accepted(rejected_part(answer))
@@ -115,14 +126,11 @@ def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
     return http.client.HTTPSConnection(host, parts.port, timeout=endpoint.timeout_s, context=context)
 
 
-def _abort(connection: http.client.HTTPConnection) -> None:
+def _abort(connected: socket.socket, expired: Event) -> None:
     """End a request that takes too long, in the middle of whatever it waits for."""
-    found = connection.sock
-    if found is not None:
-        try:
-            found.shutdown(socket.SHUT_RDWR)
-        except OSError:  # it is closed already
-            return
+    expired.set()
+    with suppress(OSError):  # it is closed already
+        connected.shutdown(socket.SHUT_RDWR)
 
 
 def _retry_after_s(header: str) -> float | None:
