@@ -102,8 +102,10 @@ def take(collector: Collector, path: str, body: bytes) -> None:
 
 
 @contextmanager
-def collecting(respond: Respond = lambda _request, _collector: None) -> Iterator[Collector]:
-    """Serve a collector in a thread."""
+def collecting(
+    respond: Respond = lambda _request, _collector: None, *, on_taken: Callable[[str], None] = lambda _path: None
+) -> Iterator[Collector]:
+    """Serve a collector in a thread. `on_taken` is called with the path of a request before it is answered."""
     collector, ready, loop = Collector(), threading.Event(), asyncio.new_event_loop()
 
     async def handle(request: web.Request) -> web.Response:
@@ -114,6 +116,7 @@ def collecting(respond: Respond = lambda _request, _collector: None) -> Iterator
         if response is None:
             collector.bodies.append(body)
             take(collector, request.path, body)
+            on_taken(request.path)
             response = web.Response(content_type="application/x-protobuf")
         collector.arrived.set()
         return response
