@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
+    ExportTraceServiceResponse,
+)
 from tests.support.carrying import Project
-from tests.support.collectors import Collector, collecting
-from tests.support.loopback import hang_up, never_answer, serving
+from tests.support.collectors import Collector, Respond, collecting
+from tests.support.loopback import Answer, hang_up, never_answer, serving
 
 from agentv.engine.stored.otel import END_WAIT_S
 
@@ -21,9 +25,9 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"OTEL_EXPORTER_OTLP_{name}", raising=False)
 
 
-def refusing(status: int, *, path: str = "", **headers: str) -> "object":
+def refusing(status: int, *, path: str = "", body: bytes = b"") -> Respond:
     def respond(request: web.Request, _: Collector) -> web.Response | None:
-        return web.Response(status=status, headers=headers) if path in request.path else None
+        return web.Response(status=status, body=body) if path in request.path else None
 
     return respond
 
@@ -80,8 +84,8 @@ def test_a_dead_collector_changes_nothing_but_the_end_line(project: Project) -> 
 
 
 @pytest.mark.parametrize("answer", [pytest.param(never_answer, id="silent"), pytest.param(hang_up, id="resets")])
-def test_the_end_of_a_run_waits_for_a_bad_collector_only_so_long(project: Project, answer: object) -> None:
-    with serving(answer) as server:  # type: ignore[arg-type]
+def test_the_end_of_a_run_waits_for_a_bad_collector_only_so_long(project: Project, answer: Answer) -> None:
+    with serving(answer) as server:
         project.call("run", "suite.yaml", "--name", "without")
         began = time.monotonic()
         code, said = project.call("run", "suite.yaml", f"--otel={server.url}")
@@ -119,7 +123,7 @@ def test_a_refusing_collector_gets_the_rest_later(project: Project, status: int,
 
 
 def test_a_collector_of_traces_only_gets_traces(project: Project) -> None:
-    with collecting(refusing(405, path="/v1/logs")) as collector:  # type: ignore[arg-type]
+    with collecting(refusing(405, path="/v1/logs")) as collector:
         code, said = project.call("run", "suite.yaml", f"--otel={collector.url}")
     assert code == 0
     assert "3 results sent" in said
@@ -229,3 +233,39 @@ def test_options_that_do_not_fit_are_refused(project: Project, arguments: tuple[
     assert code == 4
     assert said in found
     assert not list(Path(project.folder).glob(".agentv/runs/*"))
+
+
+def test_a_merged_run_has_the_ids_of_its_shards(project: Project) -> None:
+    with collecting() as collector:
+        for part in ("1/2", "2/2"):
+            project.call("run", "suite.yaml", "--shard", part, "--name", part[0], f"--otel={collector.url}")
+        code, said = project.call("merge", "1", "2", f"--otel={collector.url}")
+    assert code == 0, said
+    assert "3 results sent" in said
+    assert len(collector.spans) == 12
+    assert set(collector.span_ids().values()) == {2}
+
+
+def test_what_a_collector_drops_is_reported_without_its_secrets(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-api-key=s3same-0pen-now")
+    partial = ExportTracePartialSuccess(rejected_spans=2, error_message="no room for s3same-0pen-now")
+    body = ExportTraceServiceResponse(partial_success=partial).SerializeToString()
+    respond = refusing(200, path="/v1/traces", body=body)
+    with collecting(respond) as collector:
+        code, said = project.call("run", "suite.yaml", f"--otel={collector.url}")
+    assert code == 0
+    assert "(2 records dropped by the collector; the collector says: no room for ***)" in said
+
+
+def test_a_run_with_blobs_and_many_results_is_sent_whole(project: Project) -> None:
+    project.cases = {f"c{number}": "question" for number in range(600)} | {"big": "x" * 300_000}
+    with collecting() as collector:
+        project.call("run", "suite.yaml", "--display", "none")
+        code, said = project.call("runs", "export", f"--otel={collector.url}", "--otel-content")
+    assert code == 0, said
+    assert "601 results sent" in said
+    assert len(collector.evaluations()) == 601
+    assert collector.requests["/v1/traces"] >= 3
+    assert all("gen_ai.input.messages" in span.attributes for span in collector.spans if span.name.startswith("case "))

@@ -276,6 +276,7 @@ def export_command(
 def _send(run: str, options: OtelOptions, *, resends: bool, as_json: bool) -> int:
     """Send the results of a run to a collector; return the exit code."""
     import os
+    from contextlib import closing
     from pathlib import Path
 
     from agentv.cli.main import EXIT_INCOMPLETE
@@ -289,7 +290,8 @@ def _send(run: str, options: OtelOptions, *, resends: bool, as_json: bool) -> in
     collector = find_collector(options.url, os.environ)
     folder = find_run(find_home(Path.cwd()), run)
     exporter = Exporter(folder, collector, with_content=options.with_content, resends=resends, env=os.environ)
-    report = export_run(exporter)
+    with closing(exporter):
+        report = export_run(exporter)
     if as_json:
         _print_json(
             {

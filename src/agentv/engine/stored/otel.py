@@ -1,7 +1,8 @@
 """Evaluations of a stored run, sent to an OpenTelemetry collector. The stored run is the queue."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from urllib.parse import unquote
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.sent import Position, SentFile, lines_after, results_after
 from agentv.storage.run.stored import StoredRun, open_run
+from agentv.storage.run.stored_rows import StoredCases
 from agentv.telemetry.collector import Collector, Signal
 from agentv.telemetry.evaluations import Exported, RunContent, exported_result
 from agentv.telemetry.otlp_out import Source, logs_request, traces_request
@@ -89,6 +91,7 @@ class Exporter:
         )
         self._source = Source(resource_attributes(env), "agentv", __version__)
         self._content = RunContent(self.run.run.name, with_content)
+        self._cases: StoredCases | None = None
         self._most = MAX_ROWS
         self._without: dict[Signal, str] = {}
         self._read: tuple[Position, tuple[Exported, ...], Position] | None = None
@@ -123,6 +126,12 @@ class Exporter:
             reason=self.reason if unsent or self.rejected else None,
             without_logs=self._without.get("logs"),
         )
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._cases is not None:
+            self._cases.close()
+            self._cases = None
 
     @property
     def _main(self) -> Signal:
@@ -174,16 +183,19 @@ class Exporter:
         """Return the results after a position; those of the other signal are the same, and read once."""
         if self._read is None or self._read[0] != start or not self._read[1]:
             rows, end = results_after(self.run, start, most=self._most, most_bytes=MAX_BYTES)
-            cases = self._cases(rows) if self._with_content else {}
-            exported = tuple(
-                exported_result(row, self._content, cases.get((row.slot.suite, row.slot.eval_id))) for row in rows
-            )
+            cases = self._cases_of(rows)
+            exported = tuple(exported_result(row, self._content, case) for row, case in zip(rows, cases, strict=True))
             self._read = start, exported, end
         return self._read[1], self._read[2]
 
-    def _cases(self, rows: Sequence[CaseResult]) -> Mapping[tuple[str, str], CaseRecord]:
-        names = {(row.slot.suite, row.slot.eval_id) for row in rows}
-        return {(case.suite, case.eval_id): case for case in self.run.cases_named(names)}
+    def _cases_of(self, rows: Sequence[CaseResult]) -> Iterator[CaseRecord | None]:
+        """Yield the case of each result; None if content is not sent."""
+        if self._with_content and self._cases is None:
+            self._cases = StoredCases(self.run)
+        if self._cases is not None:
+            self._cases.refresh()
+        for row in rows:
+            yield None if self._cases is None else self._cases.find(row.slot.suite, row.slot.eval_id)
 
 
 def resource_attributes(env: Mapping[str, str]) -> dict[str, str]:
@@ -273,7 +285,8 @@ class BackgroundExport:
             self._exporter = Exporter(
                 self._folder or Path(), self._collector, with_content=self._with_content, env=self._env
             )
-            self._send_until_end(self._exporter)
+            with closing(self._exporter) as exporter:
+                self._send_until_end(exporter)
         except (StorageError, OSError) as error:
             self._problem = str(error)
 
@@ -311,8 +324,3 @@ class BackgroundExport:
 
     def _is_over(self) -> bool:
         return self._ending.is_set() and time.monotonic() >= self._ends_at
-
-
-def exports_of(observers: Collection[object]) -> Iterator[BackgroundExport]:
-    """Yield the exports among observers."""
-    return (each for each in observers if isinstance(each, BackgroundExport))
