@@ -4,6 +4,7 @@ https://protobuf.dev/programming-guides/encoding/
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from struct import pack
 from typing import TypeAlias
 
@@ -11,14 +12,20 @@ AttributeValue: TypeAlias = str | bool | int | float | Sequence[str]
 Attributes: TypeAlias = Mapping[str, AttributeValue]
 
 _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
+_LARGEST_BYTE = 0x7F
+"""The largest last byte of a varint, which has seven bits a byte."""
+_BYTE = [bytes((number,)) for number in range(_LARGEST_BYTE + 1)]
+_LONGEST_REPEATED = 256
 _FIXED_SIZES = {_FIXED_64: 8, _FIXED_32: 4}
 
 
 def varint(number: int) -> bytes:
     """Return an integer of 64 bits as a varint; a negative one takes ten bytes."""
+    if 0 <= number <= _LARGEST_BYTE:
+        return _BYTE[number]
     number &= 0xFFFF_FFFF_FFFF_FFFF
     encoded = bytearray()
-    while number > 0x7F:  # noqa: PLR2004 - seven bits a byte
+    while number > _LARGEST_BYTE:
         encoded.append(number & 0x7F | 0x80)
         number >>= 7
     encoded.append(number)
@@ -67,7 +74,18 @@ def any_value(value: AttributeValue) -> bytes:
 
 def attributes(field: int, values: Attributes) -> bytes:
     """Return repeated fields with OTLP's KeyValue."""
-    return b"".join(message(field, text(1, key) + message(2, any_value(value))) for key, value in values.items())
+    return b"".join(message(field, _key_value(key, value)) for key, value in values.items())
+
+
+@lru_cache(maxsize=4096, typed=True)  # most attributes repeat: it halves the time of a request (bench/otel.py)
+def _short_key_value(key: str, value: AttributeValue) -> bytes:
+    return text(1, key) + message(2, any_value(value))
+
+
+def _key_value(key: str, value: AttributeValue) -> bytes:
+    if isinstance(value, str) and len(value) > _LONGEST_REPEATED:
+        return text(1, key) + message(2, any_value(value))
+    return _short_key_value(key, value if isinstance(value, str | bool | int | float) else tuple(value))
 
 
 def fields(encoded: bytes) -> Iterator[tuple[int, int | bytes]]:
@@ -97,6 +115,6 @@ def _read_varint(encoded: bytes, at: int) -> tuple[int, int]:
     number = 0
     for index, byte in enumerate(encoded[at : at + 10]):
         number |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:  # noqa: PLR2004 - the last byte of a varint
+        if byte <= _LARGEST_BYTE:
             return number, at + index + 1
     raise ValueError("a varint is cut off")
