@@ -74,6 +74,7 @@ def test_time_limit_and_compression_come_from_variables() -> None:
         pytest.param("http://c", {f"{BASE}HEADERS": "sesame-open"}, f"{BASE}HEADERS must be a list", id="headers"),
         pytest.param("http://c", {f"{BASE}HEADERS": "a=sesame%0d%0ab: c"}, f"{BASE}HEADERS must be", id="line-break"),
         pytest.param("http://c", {f"{BASE}TIMEOUT": "soon"}, "milliseconds", id="timeout"),
+        pytest.param("http://c", {f"{BASE}CERTIFICATE": "/none"}, "there is no file /none", id="certificate"),
         pytest.param("", {f"{BASE}PROTOCOL": "grpc"}, "4318", id="grpc"),
         pytest.param("", {"OTEL_TRACES_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}, "nothing", id="all-off"),
     ],

@@ -139,3 +139,8 @@ def test_a_result_that_was_judged_again_has_the_same_answer_and_new_judgements()
 def test_long_texts_are_cut() -> None:
     answer = exported_result(replace(judged(), candidate_answer="x" * 10 * MAX_CHARS), TALKING).spans[0]
     assert len(str(answer.attributes["gen_ai.output.messages"])) < MAX_CHARS + 100
+
+
+def test_the_id_of_the_response_comes_from_the_metadata() -> None:
+    _, span = exported_result(judged(metadata={"response_id": "resp_1"}), SILENT).spans
+    assert span.attributes["gen_ai.response.id"] == "resp_1"

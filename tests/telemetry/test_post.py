@@ -1,9 +1,11 @@
 """One request to collectors that answer, refuse, hang, drip and hang up."""
 
 import gzip
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.support.certificates import Authority, tls_of
 from tests.support.loopback import Writer, endless, hang_up, never_answer, reply, serving
 
 from agentv.telemetry.collector import find_collector
@@ -87,6 +89,13 @@ def test_a_collector_that_hangs_up_is_a_refusal() -> None:
         outcome = send(server.url)
     assert isinstance(outcome, Refused)
     assert outcome.is_retryable
+
+
+def test_a_collector_behind_tls_is_trusted_by_its_authority_only(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    with serving(reply(""), tls=tls_of(authority.certificate("127.0.0.1"))) as server:
+        assert send(server.url, CERTIFICATE=str(authority.file)) == Accepted()
+        assert send(server.url) == Refused("TLS: CERTIFICATE_VERIFY_FAILED")
 
 
 def test_something_that_does_not_speak_http_is_a_refusal() -> None:

@@ -4,6 +4,7 @@ https://opentelemetry.io/docs/specs/otel/protocol/exporter/
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -107,10 +108,17 @@ def _endpoint(signal: Signal, url: str, env: Mapping[str, str]) -> Endpoint:
         headers=dict(parse_headers(variable("HEADERS"), name=f"{_PREFIX}HEADERS")),
         timeout_s=_timeout_s(variable("TIMEOUT")),
         is_compressed=variable("COMPRESSION").strip().lower() != "none",
-        certificate=variable("CERTIFICATE") or None,
-        client_certificate=variable("CLIENT_CERTIFICATE") or None,
-        client_key=variable("CLIENT_KEY") or None,
+        certificate=_file(variable("CERTIFICATE"), "CERTIFICATE"),
+        client_certificate=_file(variable("CLIENT_CERTIFICATE"), "CLIENT_CERTIFICATE"),
+        client_key=_file(variable("CLIENT_KEY"), "CLIENT_KEY"),
     )
+
+
+def _file(path: str, name: str) -> str | None:
+    """Return the path of a file, None for no path. Raises ConfigError if there is no such file."""
+    if path and not Path(path).is_file():
+        raise ConfigError(f"{_PREFIX}{name} must be the path of a file; there is no file {path}")
+    return path or None
 
 
 def _timeout_s(milliseconds: str) -> float:

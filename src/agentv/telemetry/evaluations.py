@@ -148,6 +148,7 @@ def _row_attributes(row: CaseResult, run: RunContent) -> dict[str, AttributeValu
         "test.case.name": slot.eval_id,
         "test.case.result.status": _status(row),
         "gen_ai.conversation.id": row.session,
+        "gen_ai.response.id": _named_id(row, "response_id", "gen_ai.response.id"),
         "agentv.run.id": row.run_id,
         "agentv.run.name": run.name,
         "agentv.target": slot.target,
@@ -160,6 +161,12 @@ def _row_attributes(row: CaseResult, run: RunContent) -> dict[str, AttributeValu
         "agentv.tags": row.tags or None,
     }
     return {key: value for key, value in values.items() if value is not None}
+
+
+def _named_id(row: CaseResult, *keys: str) -> str | None:
+    """Return the first text in the metadata under one of the keys."""
+    found = (row.metadata.get(key) for key in keys)
+    return next((each for each in found if isinstance(each, str) and each), None)
 
 
 def _status(row: CaseResult) -> str:
