@@ -71,8 +71,8 @@ def test_a_dead_collector_changes_nothing_but_the_end_line(project: Project) -> 
     assert code == 0
     run = project.run.name
     assert (
-        f"otel: 0 results sent to {DEAD}, 3 unsent (connection refused). "
-        f"Send them later: agentv runs export --otel={DEAD} {run}\n" in said
+        f"otel: 0 results sent to {DEAD}, 3 unsent (connection refused)\n"
+        f"      send them later: agentv runs export --otel={DEAD} {run}\n" in said
     )
     code, said = project.call("runs", "export", f"--otel={DEAD}", "--json")
     assert code == 3

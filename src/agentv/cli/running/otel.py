@@ -25,7 +25,7 @@ def print_exports(observers: Iterable[object]) -> None:
     for observer in observers:
         report = observer.report() if isinstance(observer, BackgroundExport) else None
         if report is not None:
-            click.echo(printable(export_text(report)), err=True)
+            click.echo(export_text(report), err=True)
 
 
 def export_text(report: ExportReport) -> str:
@@ -39,5 +39,5 @@ def export_text(report: ExportReport) -> str:
     notes += [report.reason] if report.reason else []
     notes += [f"traces only: it takes no logs ({report.without_logs})"] if report.without_logs else []
     because = f" ({'; '.join(notes)})" if notes else ""
-    later = f". Send them later: {report.command}" if report.unsent else ""
-    return f"otel: {counts}{because}{later}"
+    later = f"\n      send them later: {report.command}" if report.unsent else ""
+    return f"otel: {printable(counts + because)}{later}"

@@ -283,7 +283,6 @@ def _send(run: str, options: OtelOptions, *, resends: bool, as_json: bool) -> in
     from agentv.cli.running.otel import export_text
     from agentv.engine.stored.otel import Exporter, export_run
     from agentv.loading.files.places import find_home
-    from agentv.reports.text.printable import printable
     from agentv.storage.run.find import find_run
     from agentv.telemetry.collector import find_collector
 
@@ -304,7 +303,7 @@ def _send(run: str, options: OtelOptions, *, resends: bool, as_json: bool) -> in
             }
         )
     else:
-        click.echo(printable(export_text(report)))
+        click.echo(export_text(report))
     return EXIT_INCOMPLETE if report.unsent or report.rejected else 0
 
 
