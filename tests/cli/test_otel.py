@@ -222,6 +222,7 @@ def test_scored_answers_are_sent_below_their_own_spans(project: Project) -> None
     ("arguments", "said"),
     [
         pytest.param(("run", "suite.yaml", "--otel=1"), "--otel must be the URL", id="no-url"),
+        pytest.param(("run", "suite.yaml", "--otel", DEAD), "after an equals sign: --otel=URL", id="space"),
         pytest.param(("run", "suite.yaml", "--otel-content"), "--otel-content requires --otel", id="content-alone"),
         pytest.param(("runs", "export"), "-o FILE", id="nothing-to-do"),
         pytest.param(("runs", "export", "--resend", "-o", "x.yaml"), "--resend requires", id="resend-alone"),
@@ -269,3 +270,13 @@ def test_a_run_with_blobs_and_many_results_is_sent_whole(project: Project) -> No
     assert len(collector.evaluations()) == 601
     assert collector.requests["/v1/traces"] >= 3
     assert all("gen_ai.input.messages" in span.attributes for span in collector.spans if span.name.startswith("case "))
+
+
+def test_a_run_folder_that_is_gone_changes_no_more_than_without_the_option(project: Project) -> None:
+    agent = (
+        "import shutil\ndef answer(_):\n    shutil.rmtree('.agentv/runs', ignore_errors=True)\n    return 'answer'\n"
+    )
+    (project.folder / "agent.py").write_text(agent)
+    (without, _), (code, said) = project.call("run", "suite.yaml"), project.call("run", "suite.yaml", f"--otel={DEAD}")
+    assert code == without
+    assert "Traceback" not in said

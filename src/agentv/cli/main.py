@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple, NoReturn
 
 import click
@@ -191,8 +192,14 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _with_bare_otel(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with `--otel` as `--otel=`: click would take the next one, such as a run, as its URL."""
+    """Return the arguments with `--otel` as `--otel=`: click would take the next one, such as a run, as its URL.
+
+    Raises UsageError if the next one is a URL.
+    """
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
+    for option, url in pairwise(arguments[:end]):
+        if option == "--otel" and url.startswith(("http://", "https://")):
+            raise click.UsageError("--otel takes its URL after an equals sign: --otel=URL")
     return ["--otel=" if each == "--otel" else each for each in arguments[:end]] + list(arguments[end:])
 
 

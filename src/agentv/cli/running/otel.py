@@ -11,6 +11,7 @@ from agentv.engine.stored.otel import BackgroundExport, ExportReport
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import printable
 from agentv.telemetry.collector import find_collector
+from agentv.types.errors import StorageError
 
 
 def make_export(options: OtelOptions, home: Path) -> BackgroundExport:
@@ -21,9 +22,13 @@ def make_export(options: OtelOptions, home: Path) -> BackgroundExport:
 
 
 def print_exports(observers: Iterable[object]) -> None:
-    """Print to standard error what the exports among closed observers have sent."""
+    """Print to standard error what the exports among closed observers have sent; the run has its exit code already."""
     for observer in observers:
-        report = observer.report() if isinstance(observer, BackgroundExport) else None
+        try:
+            report = observer.report() if isinstance(observer, BackgroundExport) else None
+        except (StorageError, OSError) as error:
+            click.echo(printable(f"otel: what is unsent cannot be counted: {error}"), err=True)
+            continue
         if report is not None:
             click.echo(export_text(report), err=True)
 

@@ -276,8 +276,7 @@ class BackgroundExport:
             unsent = lines_after(self._folder, Position())
             return ExportReport(self._folder.name, self._collector, self._with_content, 0, unsent, reason=self._problem)
         found = self._exporter.report()
-        is_waiting = self._thread is not None and self._thread.is_alive()
-        reason = self._problem or found.reason or (f"no answer within {END_WAIT_S:g} s" if is_waiting else None)
+        reason = self._problem or found.reason or f"not done {END_WAIT_S:g} s after the run"
         return replace(found, reason=reason) if found.unsent else found
 
     def _work(self) -> None:
