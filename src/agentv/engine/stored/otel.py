@@ -35,7 +35,7 @@ END_WAIT_S = 3.0
 _GATHER_S = 1.0
 """The pause between requests while a run goes on, so that a request has many results."""
 
-_BACKOFF_S, _MAX_BACKOFF_S = 1.0, 60.0
+_BACKOFF_S, _MAX_BACKOFF_S, _DAY_S = 1.0, 60.0, 86_400.0
 MAX_REASON = 200
 """The characters of a collector's own words that are shown."""
 
@@ -213,13 +213,18 @@ def export_run(exporter: Exporter, *, wait: Callable[[float], object] = time.sle
         refused = exporter.send()
         if refused is None or not refused.is_retryable or attempt == _ATTEMPTS:
             break
-        wait(_pause_s(refused, attempt))
+        pause_s = _pause_s(refused, attempt)
+        if pause_s > _MAX_BACKOFF_S:  # a person may try again later
+            break
+        wait(pause_s)
     return exporter.report()
 
 
 def _pause_s(refused: Refused, attempt: int) -> float:
-    asked = refused.retry_after_s
-    return min(_MAX_BACKOFF_S, _BACKOFF_S * 2 ** min(attempt - 1, 10) if asked is None else asked)
+    """Return the seconds before the next attempt: as the collector asked, a day at most, else a growing pause."""
+    if refused.retry_after_s is not None:
+        return min(refused.retry_after_s, _DAY_S)
+    return min(_BACKOFF_S * 2 ** min(attempt - 1, 10), _MAX_BACKOFF_S)
 
 
 class BackgroundExport:
