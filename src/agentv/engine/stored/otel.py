@@ -224,7 +224,7 @@ def _pause_s(refused: Refused, attempt: int) -> float:
     """Return the seconds before the next attempt: as the collector asked, a day at most, else a growing pause."""
     if refused.retry_after_s is not None:
         return min(refused.retry_after_s, _DAY_S)
-    return min(_BACKOFF_S * 2 ** min(attempt - 1, 10), _MAX_BACKOFF_S)
+    return min(_BACKOFF_S * (1 << min(attempt - 1, 10)), _MAX_BACKOFF_S)
 
 
 class BackgroundExport:
