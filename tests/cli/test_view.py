@@ -17,6 +17,9 @@ from tests.support.waiting import until
     [
         (["none"], "there is no run 'none'"),
         (["--host", "build-server"], "--token=SECRET"),
+        (["--host", "0.0.0.0", "--token", "x"], "no address that a browser can open"),
+        (["--host", "no-such-host.invalid", "--token", "x"], "--host: the name cannot be resolved"),
+        (["--token", ""], "--token is empty"),
         (["a", "b", "c"], "opens one run, or two to compare them"),
         (["--port", "66000"], "66000 is not in the range"),
     ],

@@ -26,6 +26,7 @@ from agentv.storage.index.words import begin_words, find_words, searchable_words
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import StoredRun, open_run
+from agentv.types.errors import StorageError
 from agentv.types.records.answer import AnswerRef
 
 
@@ -188,6 +189,25 @@ def test_a_broken_index_of_a_run_is_replaced(home: Path) -> None:
         assert ids(pages.page(RowQuery())) == []
         index_run(home, stored)
         assert ids(pages.page(RowQuery())) == ["a"]
+
+
+def test_an_index_that_was_deleted_is_opened_anew(home: Path) -> None:
+    stored = keep(home, [row("a")])
+    with closing(indexed_pages(home, stored)) as pages:
+        assert ids(pages.page(RowQuery())) == ["a"]
+        rmtree(pages_file(home, stored.run_id).parent)
+        assert ids(pages.page(RowQuery())) == []
+        index_run(home, stored)
+        assert ids(pages.page(RowQuery())) == ["a"]
+
+
+def test_a_case_that_cannot_be_read_is_named(home: Path) -> None:
+    stored = with_texts(home, TEXTS)
+    with closing(indexed_pages(home, stored)) as pages:
+        cases = stored.folder / "cases.jsonl"
+        cases.write_bytes(b"x" * cases.stat().st_size)
+        with pytest.raises(StorageError, match=r"cases\.jsonl: JSON is malformed"):
+            pages.texts(pages.page(RowQuery()).rows)
 
 
 def test_listing_runs_removes_the_indexes_of_deleted_ones(home: Path) -> None:

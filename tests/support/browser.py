@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import pytest
 from tests.support.viewer import Viewer
 
+from agentv.view.access import READER
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -73,7 +75,7 @@ def driven_browser() -> Iterator["Browser"]:
 class Tab:
     """A page in a window of its own, signed in to a viewer, which records what it requests and what fails."""
 
-    def __init__(self, browser: "Browser", viewer: Viewer, **options: Any) -> None:
+    def __init__(self, browser: "Browser", viewer: Viewer, *, reviewer: str = READER, **options: Any) -> None:
         self.viewer = viewer
         self._context = browser.new_context(base_url=viewer.server.url, **options)
         self.page = self._context.new_page()
@@ -81,7 +83,7 @@ class Tab:
         self.errors: list[str] = []
         self.page.on("request", lambda request: self._note(request.url))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.goto(viewer.server.link())
+        self.page.goto(viewer.server.link(reviewer=reviewer))
 
     def open(self, path: str) -> "Page":
         """Return the page after it has been opened."""

@@ -17,12 +17,16 @@ from agentv import (
     ToolCall,
     evaluate,
 )
+from agentv.engine.stored.reviews import ReviewPlan, open_queue
+from agentv.scoring.judges.reviewing import Reviewed, make_label
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.labels import append_labels
 from agentv.storage.run.stored import StoredRun
 from agentv.types.records.answer import AnswerRef
 from agentv.types.records.label import Label
+from agentv.types.records.review import ReviewQueue
 
+_NOON = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 CASES = 130
 """More than a page of results."""
 PATHS = (
@@ -38,6 +42,15 @@ PATHS = (
     "/r/{hostile}/rows",
     "/r/{hostile}/row/3",
     "/r/{run}/rows?page=none",
+    "/r/{run}/grid?sort=state",
+    "/r/{hostile}/grid?diff=no",
+    "/compare/{before}..{run}",
+    "/compare/{before}..{run}?only=same",
+    "/trend/{suite}",
+    "/judge/short?run={run}",
+    "/q/overall@{run}",
+    "/categories/{run}",
+    "/categories/{hostile}",
     "/r/none",
 )
 """Each kind of page, with a run of each kind in braces: add the paths of a new page here."""
@@ -51,10 +64,12 @@ class ViewedRuns(Struct, frozen=True):
     """An earlier run of the same cases."""
     run: str
     hostile: str
+    suite: str
+    """The path of the suite of the first two runs, quoted."""
 
     def path(self, template: str) -> str:
         """Return a path of `PATHS` with the ids of the runs."""
-        return template.format(before=self.before, run=self.run, hostile=self.hostile)
+        return template.format(before=self.before, run=self.run, hostile=self.hostile, suite=self.suite)
 
 
 def store_runs(home: Path) -> ViewedRuns:
@@ -65,7 +80,24 @@ def store_runs(home: Path) -> ViewedRuns:
         evaluate(cases, task=_sum_or_not, evaluators=[short, _evidence], folder=home, name=name).run_id
         for name in ("monday", "nightly")
     )
-    return ViewedRuns(home, before, run, _store_hostile_run(home))
+    stored = StoredRun(runs_folder(home) / run)
+    _label(stored, open_queue(stored, ReviewPlan(n=20, reviewers=("ada", "bob"), overlap=1.0), now=_NOON))
+    return ViewedRuns(home, before, run, _store_hostile_run(home), stored.suites[0])
+
+
+def _label(stored: StoredRun, queue: ReviewQueue) -> None:
+    """Store the labels of two reviewers who disagree about some answers, with a category and a note."""
+    for number, item in enumerate(queue.items):
+        for name in item.reviewers:
+            is_good = number % 3 != 0 and (name == "ada" or number % 5 != 0)
+            reviewed = Reviewed(
+                label_id=f"{name}-{number}",
+                verdict="pass" if is_good else "fail",
+                category=None if is_good else "says nothing",
+                note=None if is_good else "It does not answer.",
+            )
+            label = make_label(queue, item, reviewed, annotator=name, time=_NOON)
+            append_labels(stored.folder, [label], run_id=stored.run_id)
 
 
 def _sum_or_not(request: ProviderRequest) -> ProviderResponse:
@@ -99,7 +131,7 @@ def _store_hostile_run(home: Path) -> str:
             criterion=result.candidate_answer,
             score=result.candidate_answer,
             annotator=result.candidate_answer,
-            time=datetime(2026, 1, 31, 12, 0, tzinfo=UTC),
+            time=_NOON,
             reasoning=result.candidate_answer,
         )
         for result in StoredRun(folder).results()

@@ -2,10 +2,15 @@
 
 import re
 from html import unescape
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
-from tests.support.viewer import Client
+from tests.support.viewer import Client, serving_view
+from tests.view.conftest import FOUR, answer
+from tests.view.projects import Elements
 
+from agentv import EvalCase, evaluate
 from agentv.view.assets import assets
 
 
@@ -88,11 +93,42 @@ def test_an_unknown_address_is_explained(client: Client, path: str) -> None:
     assert "Traceback" not in reply.text
 
 
-@pytest.mark.parametrize("query", ["sort=size", "page=0", "page=x", "page=-1"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "sort=size",
+        "page=0",
+        "page=x",
+        "page=-1",
+        "&".join(f"evaluator=e{number}:pass" for number in range(600)),
+        "&".join(f"tag={number}" for number in range(7_000)),
+    ],
+    ids=lambda query: query[:20],
+)
 def test_a_part_of_an_address_that_is_not_understood_is_named(client: Client, run_id: str, query: str) -> None:
     reply = client.get(f"/r/{run_id}/rows?{query}")
     assert reply.status == 400
     assert query.partition("=")[0] in reply.text
+
+
+def test_links_of_a_long_filter_are_whole(client: Client, run_id: str) -> None:
+    tags = [f"{'ä' * 60}{number}" for number in range(9)]
+    path = f"/r/{run_id}/rows?" + "&".join(f"tag={quote(tag)}" for tag in tags)
+    found = Elements(client.get(f"{path}&q=What").text).found
+    addresses = [attributes["href"] for tag, attributes in found if tag == "a" and "tag=" in attributes["href"]]
+    queries = [parse_qs(urlsplit(address).query) for address in addresses]
+    assert {len(each["tag"]) for each in queries} == {8, 9}
+    assert set(tags).issuperset(tag for each in queries for tag in each["tag"])
+
+
+def test_a_case_with_a_long_id_is_found_by_the_link_of_the_grid(tmp_path: Path) -> None:
+    name = "漢" * 300
+    run = evaluate([EvalCase(name, "Who?")], task=answer, evaluators=[FOUR], folder=tmp_path).run_id
+    with serving_view(tmp_path) as viewer:
+        client = viewer.client()
+        found = Elements(client.get(f"/r/{run}/grid").text).found
+        (address,) = [attributes["href"] for tag, attributes in found if "/case/" in attributes.get("href", "")]
+        assert name in client.get(address).text
 
 
 def test_an_unchanged_page_is_not_sent_again(client: Client, run_id: str) -> None:

@@ -124,9 +124,13 @@ def test_the_expected_answer_is_shown_on_request_and_stored_as_shown(review: Rev
     assert f'href="/q/q/next?item={item["item"]}&amp;expected=1" data-key="e"' in ada.client.get(ada.path).text
     page = ada.client.get(f"/q/q/next?item={item['item']}&expected=1").text
     assert "Reference answer" in page
-    ada.send(item, ("verdict", "pass"))
-    (label,) = review.run.labels()
+    for _ in range(2):
+        assert ada.send(item, ("verdict", "pass")).status == 200
+    (label,) = review.run.all_labels()
     assert (label.shown, label.blind) == (("expected",), True)
+    correction = ada.client.get(f"/q/q/next.json?item={item['item']}").json()
+    ada.send(correction, ("verdict", "fail"))
+    assert [label.shown for label in review.run.all_labels()] == [("expected",), ("expected",)]
 
 
 def test_seconds_of_a_reviewer_who_was_away_are_not_recorded(review: Review) -> None:
@@ -204,6 +208,7 @@ def test_a_reviewer_at_work_sees_no_page_with_judge_or_others(review: Review) ->
     for path in ("/", "/r/latest", "/r/latest/rows", "/r/latest/row/0", "/categories/latest", "/q/q", "/q/q/conflicts"):
         reply = ada.client.get(path)
         assert reply.status == 403, path
+        assert 'href="/q/q/next"' in reply.text
         assert TARGET not in reply.text
         assert REASON not in reply.text
     ada.review()

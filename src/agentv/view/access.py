@@ -1,15 +1,17 @@
 """Who may read the viewer's pages: the holder of a token, at the expected host, from the viewer's own pages."""
 
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from hmac import compare_digest
 from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 _TOKEN_BYTES = 24
 _LOCAL_NAME = "localhost"
+_HOST = re.compile(r"(?:\[([\da-fA-F:.]+)\]|([\w.-]+))(?::\d+)?", re.ASCII)
+"""A Host header as browsers send it: a name or an address, and maybe a port."""
 
 SECURITY_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -17,7 +19,8 @@ SECURITY_HEADERS: Mapping[str, str] = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # With no-referrer, browsers would send `Origin: null` with the viewer's own forms.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
@@ -42,7 +45,7 @@ class Access(Struct, frozen=True):
 
     def reviewer_of(self, token: str) -> str | None:
         """Return the reviewer with a token, `READER` for that of reading, None for an unknown one."""
-        given = token.encode()
+        given = token.encode(errors="surrogateescape")  # a cookie may have any bytes
         return next((name for name, known in self.tokens.items() if compare_digest(known.encode(), given)), None)
 
     def is_expected_host(self, host: str | None) -> bool:
@@ -51,19 +54,25 @@ class Access(Struct, frozen=True):
         Any other name means that a foreign page had its name resolved to this machine (DNS rebinding).
         """
         name = _host_name(host)
-        return name is not None and (name == self.host or _is_loopback(name))
+        return name is not None and (name == (self.host or "").lower() or _is_loopback(name))
 
 
 def is_same_origin(origin: str | None, host: str | None) -> bool:
     """Return True if the Origin header of a request that changes something names the host that it was sent to."""
-    return origin is not None and host is not None and urlsplit(origin).netloc == host
+    return origin is not None and host is not None and origin.partition("://")[2] == host
+
+
+def is_unspecified(host: str) -> bool:
+    """Return True for an address such as 0.0.0.0, which stands for all of a machine and which no browser sends."""
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return not host
 
 
 def _host_name(host: str | None) -> str | None:
-    try:
-        return urlsplit(f"//{host}").hostname if host else None
-    except ValueError:
-        return None
+    found = _HOST.fullmatch(host or "")
+    return None if found is None else (found[1] or found[2]).lower()
 
 
 def _is_loopback(name: str) -> bool:

@@ -15,6 +15,8 @@ Choice = TypeVar("Choice", bound=str)
 
 PAGE_ROWS = 100
 _MAX_TEXT_CHARS = 200
+_MAX_VALUES = 100
+"""The most values of a key that can be chosen at once; SQLite refuses a condition of some hundred parts."""
 LIST_KEYS = ("state", "evaluator", "target", "prompt", "tag", "suite")
 """The keys that may occur several times, of which one must match."""
 _PAGE_KEYS = ("page", "after", "before", "from")
@@ -81,6 +83,9 @@ def row_query(query: Query) -> RowQuery:
     known = next((each for each in SORT_KEYS if each == key), None)
     if known is None:
         raise BadAddressError(f"sort={key!r} is unknown; use one of {_listed(SORT_KEYS)}, with - for descending")
+    for each in LIST_KEYS:
+        if len(query.all(each)) > _MAX_VALUES:
+            raise BadAddressError(f"{each} has {len(query.all(each)):,} values; choose at most {_MAX_VALUES}")
     return RowQuery(
         suites=query.all("suite"),
         targets=query.all("target"),

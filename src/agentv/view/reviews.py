@@ -118,6 +118,7 @@ class ReviewSession:
         self._timer = timer
         self._lock = threading.RLock()
         self._leases: dict[tuple[int, str, bool], _Lease] = {}
+        self._read: list[Label] = []
         self._labels: tuple[str, QueueLabels] | None = None
         self._criteria = criteria_by_case(stored, {item.slot.eval_id for item in queue.items})
         self._texts = _ItemTexts(stored, [(item.slot, item.answer_ref.seq) for item in queue.items])
@@ -133,7 +134,9 @@ class ReviewSession:
         with self._lock:
             stamp = stamp_of(self.stored.folder / LABELS_FILE)
             if self._labels is None or self._labels[0] != stamp:
-                self._labels = stamp, queue_labels(self.queue, self.stored.all_labels(), self._criteria)
+                # Lines are only ever added.
+                self._read.extend(self.stored.all_labels(first=len(self._read)))
+                self._labels = stamp, queue_labels(self.queue, self._read, self._criteria)
             return self._labels[1]
 
     def give(self, reviewer: str, number: int | None = None, *, with_expected: bool = False) -> GivenItem | None:
@@ -188,7 +191,10 @@ class ReviewSession:
             key = (sent.number, reviewer, sent.is_resolution)
             lease = self._leases.get(key)
             took_s = None if lease is None else self._timer() - lease.given_s
-            shown = dict.fromkeys([*self._shown_always(sent), *sorted(lease.shown if lease else ()), *sent.shown])
+            # What a reviewer saw before stays seen in a correction.
+            earlier = None if sent.is_resolution else self.labels().current[sent.number].get(reviewer)
+            seen = {*(lease.shown if lease else ()), *sent.shown, *(earlier.shown if earlier else ())}
+            shown = dict.fromkeys([*self._shown_always(sent), *sorted(seen)])
             verdict, score = self._said(item, sent)
             reviewed = Reviewed(
                 label_id=sent.label_id,

@@ -11,12 +11,13 @@ from typing import Self, TypeAlias, TypeVar
 
 from aiohttp import web
 
+from agentv.reports.text.markup import element
 from agentv.reports.text.printable import one_line
 from agentv.storage.run.labels import LabelConflictError
 from agentv.types.errors import AgentvError
 from agentv.types.messages_json import compact_json
 from agentv.view.access import READER, SECURITY_HEADERS, Access, is_same_origin
-from agentv.view.address import BadAddressError, Query
+from agentv.view.address import BadAddressError, Query, path_to
 from agentv.view.assets import asset_at
 from agentv.view.library import Library, UnknownRunError
 from agentv.view.pages.categories import categories_page, change_categories
@@ -68,6 +69,7 @@ _PATIENCE_S = 1.0
 _MAX_ADDRESS_BYTES = 64 * 1024
 _MAX_REQUEST_BYTES = 1024 * 1024
 _JSON = ".json"
+_READING = ("GET", "HEAD")
 _NOT_FOUND = 404
 _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     UnknownRunError: (404, "Not found"),
@@ -107,11 +109,12 @@ class ViewServer:
     @property
     def url(self) -> str:
         """The address of the viewer, without a path."""
-        return f"http://{self._access.host or self._host}:{self.port}"
+        host = self._access.host or self._host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def link(self, path: str = "/", *, reviewer: str = READER) -> str:
         """Return the address that opens a page with the token of a reviewer."""
-        return f"{self.url}{path}?token={self._access.tokens[reviewer]}"
+        return self.url + Query((("token", self._access.tokens[reviewer]),)).address(path)
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=_MAX_REQUEST_BYTES, middlewares=[self._guard])
@@ -155,7 +158,8 @@ class ViewServer:
         try:
             response = await self._guarded(request, handler)
         except web.HTTPException as error:
-            response = error
+            page = error_page(error.reason, error.text or error.reason, status=error.status)
+            response = _page_response(request, page)
         except Exception:  # noqa: BLE001 - the boundary of the server
             # A fault of ours in one page: the others stay available, and the terminal shows where it is.
             _LOG.exception("the viewer cannot show %s", request.path)
@@ -168,12 +172,12 @@ class ViewServer:
         host = request.headers.get("Host")
         if not self._access.is_expected_host(host):
             return _refused("This host is not the viewer's", "Open the address that agentv view printed.")
-        if request.method != "GET" and not is_same_origin(request.headers.get("Origin"), host):
+        if request.method not in _READING and not is_same_origin(request.headers.get("Origin"), host):
             return _refused("Refused", "Only the viewer's own pages may change something.")
         if request.path.startswith("/assets/"):
             return await handler(request)
         token = request.query.get("token")
-        if token is not None and request.method == "GET":
+        if token is not None and request.method in _READING:
             return self._signed_in(request, token)
         if self._reviewer(request) is None:
             return _refused("A token is needed", "Open the address that agentv view printed; it contains the token.")
@@ -189,9 +193,9 @@ class ViewServer:
                 "This token is not valid", "It is valid until the server ends; open the address that it printed."
             )
         rest = Query.of(request.query.items()).without("token")
-        # A path that begins with two slashes would lead to another host.
+        # A path that begins with two slashes, or what browsers take for them, would lead to another host.
         response = web.Response(
-            status=303, headers={"Location": rest.address("/" + request.rel_url.raw_path.lstrip("/"))}
+            status=303, headers={"Location": rest.address("/" + request.rel_url.raw_path.lstrip("/\\"))}
         )
         response.set_cookie(self._cookie, token, httponly=True, samesite="Strict", path="/")
         return response
@@ -232,7 +236,7 @@ class ViewServer:
         """Do what a form asks for; answer with the page to go on with, for programs as JSON."""
         try:
             sent = await request.post()
-        except ValueError as error:
+        except (ValueError, LookupError, RuntimeError) as error:  # the last two: an unknown charset or encoding
             raise web.HTTPBadRequest(text=f"the form cannot be read: {one_line(str(error))}") from error
         form = Query.of((key, value) for key, value in sent.items() if isinstance(value, str))
         done = await self._in_thread(_saved_or_error, change, self._asked(request, form))
@@ -272,7 +276,7 @@ def _page_or_error(make: MakePage, request: Request) -> Page:
         check_blind(request)
         return make(request)
     except (AgentvError, OSError) as error:
-        return _error_page(error)
+        return _error_page(error, request)
 
 
 def _saved_or_error(change: Change, request: Request) -> Saved | Page:
@@ -280,14 +284,16 @@ def _saved_or_error(change: Change, request: Request) -> Saved | Page:
         check_blind(request)
         return change(request)
     except (AgentvError, OSError) as error:
-        return _error_page(error)
+        return _error_page(error, request)
 
 
-def _error_page(error: Exception) -> Page:
+def _error_page(error: Exception, request: Request) -> Page:
     status, title = next(
         (found for kind, found in _STATUS.items() if isinstance(error, kind)), (500, "This page cannot be shown")
     )
-    return error_page(title, one_line(str(error)), status=status)
+    own = request.reviews.reviewed(request.reviewer)
+    hint = element("a", "Go on with your review", href=path_to("q", own[0].queue.name, "next")) if own else None
+    return error_page(title, one_line(str(error)), status=status, hint=hint)
 
 
 def _refused(title: str, message: str) -> web.Response:

@@ -135,12 +135,6 @@ def test_a_key_presses_the_control_that_names_it(tab: Tab) -> None:
 
 def test_a_key_marks_the_current_row(tab: Tab) -> None:
     page = tab.open("/")
-    page.evaluate(
-        """() => {
-          for (const row of document.querySelectorAll("tbody tr"))
-            row.insertAdjacentHTML("afterbegin", "<td><input type=checkbox name=run></td>");
-        }"""
-    )
     press(page, "c")
     assert page.locator("main input:checked").count() == 0
     press(page, "j", "j", "c")

@@ -87,7 +87,7 @@ def test_pages_follow_a_run_to_its_end(open_tab: OpenTab, runs: ViewedRuns) -> N
             assert page.evaluate("window.isSameDocument") is True
     assert "66.7 % of 300" in listed.get_by_role("row", name=run.run_id).inner_text()
     assert (count_of(passed), count_of(failed)) == (200, 100)
-    assert "300 results: 200 pass, 100 fail" in agentv_show(runs.home, run.run_id)
+    assert "300 results of answer: 200 pass, 100 fail" in agentv_show(runs.home, run.run_id)
     assert "results 300 (200 pass, 100 fail)" in verdict.inner_text("main").replace("\n", " ")
     assert verdict.inner_text("#announced").startswith("The run has ended. FAIL: 200 of 300 judged results passed")
     assert failed.get_by_role("searchbox").input_value() == "typed meanwhile"

@@ -18,6 +18,7 @@ from agentv.loading.files.places import find_home
 from agentv.reports.judge import preference_text
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line
+from agentv.scoring.judges.draws import ALL
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.types.errors import ConfigError
@@ -61,7 +62,7 @@ def review(reference: str, options: ReviewOptions, *, port: int, is_opened: bool
         other = open_run(find_run(home, queue.compared_with))
     reviewers = options.reviewers or queue.reviewers
     session = ReviewSession(stored, queue, other=other)
-    library = Library(home, folders=[stored.folder], note=lambda message: click.echo(message, err=True))
+    library = Library(home, folders=[stored.folder])
     server = ViewServer(library, Access.create(reviewers=reviewers), port=port, reviews=Reviews([session]))
 
     def announce() -> str:
@@ -118,7 +119,10 @@ def _golden_labels(stored: StoredRun, source: str | None) -> Sequence[Label] | N
 def _head(session: ReviewSession, reviewers: Sequence[str]) -> str:
     queue = session.queue
     answers = count_text(sum(item.golden is None for item in queue.items), "answer")
-    strata = ", ".join(f"{each.name} {each.n:,} of {each.size:,}" for each in queue.strata)
+    names = {ALL: ""}
+    strata = ", ".join(
+        f"{names.get(each.name, each.name)} {each.n:,} of {each.size:,}".strip() for each in queue.strata
+    )
     left = sum(len(session.labels().waiting(name)) for name in reviewers)
     return f"Review {queue.name!r} of run {queue.run_id}: {answers} ({one_line(strata)}), {left:,} left to label"
 

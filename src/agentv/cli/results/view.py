@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import webbrowser
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
@@ -36,13 +37,19 @@ def command(
     --store, the named runs are pulled from the team database first.
     """
     from agentv.types.errors import ConfigError
-    from agentv.view.access import Access
+    from agentv.view.access import Access, is_unspecified
     from agentv.view.address import path_to
     from agentv.view.library import Library
     from agentv.view.server import ViewServer
 
     if host is not None and not token:
         raise ConfigError("--host lets other machines read the runs; choose a secret and add --token=SECRET")
+    if host is not None and is_unspecified(host):
+        raise ConfigError(
+            f"--host={host} is no address that a browser can open; give the name or address of this machine"
+        )
+    if token is not None and not token.strip():
+        raise ConfigError("--token is empty, so that anyone could read the runs; give a text, or omit it for a new one")
     if len(runs) > _MAX_RUNS:
         raise ConfigError(f"view opens one run, or two to compare them, not {len(runs)}; choose others on its pages")
     access = Access.create(token=token, host=host)
@@ -50,7 +57,7 @@ def command(
         if found.option and not runs:
             raise ConfigError(f"name the runs to pull: agentv view RUN{found.option}; `agentv store list` lists them")
         folders = [found.find(run) for run in runs]
-        library = Library(found.home, folders=folders, note=lambda message: click.echo(message, err=True))
+        library = Library(found.home, folders=folders)
         server = ViewServer(library, access, host="127.0.0.1" if host is None else host, port=port)
         names = [folder.name for folder in folders]
         if len(set(names)) < len(names):
@@ -75,6 +82,8 @@ async def serve(server: "ViewServer", announce: Callable[[], str], *, is_opened:
     async with AsyncExitStack() as stack:
         try:
             await stack.enter_async_context(server)
+        except socket.gaierror as error:
+            raise ConfigError(f"--host: the name cannot be resolved ({error.strerror}); check its spelling") from None
         except OSError as error:
             reason = os.strerror(error.errno or 0).lower()
             raise ConfigError(f"port {server.port} cannot be used ({reason}); omit --port to use a free one") from None

@@ -155,8 +155,8 @@ def question_parts(detail: RowDetail) -> Iterator[Html | None]:
         yield _whole_section("Question", "" if case is None else case.question)
 
 
-def reply_parts(detail: RowDetail) -> Iterator[Html | None]:
-    """Yield answer and transcript in full; of a conversation its turns."""
+def reply_parts(detail: RowDetail, *, key: str | None = "x") -> Iterator[Html | None]:
+    """Yield answer and transcript in full; of a conversation its turns. `key` folds the transcript in the viewer."""
     result, answer = detail.result, detail.answer
     turns = () if answer is None else answer.messages_by_turn
     if turns:
@@ -165,7 +165,7 @@ def reply_parts(detail: RowDetail) -> Iterator[Html | None]:
     yield _whole_section("Answer", result.candidate_answer) or _text_section("Answer", "(empty)")
     steps = _transcript(detail, with_title=False)
     if steps is not None:
-        summary = element("summary", "Transcript ", element("kbd", "x"), data_key="x")
+        summary = element("summary", "Transcript ", element("kbd", key) if key else None, data_key=key)
         yield element("details", summary, steps, open=True)
 
 

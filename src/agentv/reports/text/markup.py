@@ -15,6 +15,8 @@ from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.printable import one_line, printable
 
 _MAX_ATTRIBUTE_CHARS = 1_000
+_WHOLE_ATTRIBUTES = frozenset({"href", "action", "value"})
+"""Attributes that browsers send back: a part of an address or of a form's value is another one."""
 _VOID = frozenset({"meta", "link", "br", "input"})
 
 
@@ -62,7 +64,10 @@ def _attribute(name: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
     shown = name.rstrip("_").replace("_", "-")
-    return f" {shown}" if value is True else f' {shown}="{escape(printable(value[:_MAX_ATTRIBUTE_CHARS]))}"'
+    if value is True:
+        return f" {shown}"
+    text = value if shown in _WHOLE_ATTRIBUTES else value[:_MAX_ATTRIBUTE_CHARS]
+    return f' {shown}="{escape(printable(text))}"'
 
 
 MAX_TEXT_CHARS = 2_000

@@ -44,8 +44,9 @@ Found = TypeVar("Found")
 class RunPages:
     """Pages of the run in `folder`, from what an Indexer has added to `file` so far; it adds nothing itself.
 
-    One thread at a time may use it. Methods raise sqlite3.Error when the file cannot be used. Fewer than `few` results
-    are collected and sorted rather than found by walking an index in the order of the query.
+    One thread at a time may use it. A file that was deleted, as it may be at any time, is opened anew. Methods raise
+    sqlite3.Error when the file cannot be used. Fewer than `few` results are collected and sorted rather than found by
+    walking an index in the order of the query.
     """
 
     def __init__(self, file: Path, folder: Path, *, busy_s: float = BUSY_S, few: int = FEW) -> None:
@@ -54,6 +55,7 @@ class RunPages:
         self._busy_s = busy_s
         self._few = few
         self._connection: sqlite3.Connection | None = None
+        self._inode: int | None = None
         self._found: tuple[tuple[str, ...], Stage | None] | None = None
         self._counted: dict[bytes, tuple[object, Counted]] = {}
 
@@ -121,8 +123,11 @@ class RunPages:
             return self._read_once(read)
 
     def _read_once(self, read: Callable[[sqlite3.Connection], Found]) -> Found:
+        if self._connection is not None and self._inode != _inode_of(self._file):
+            self.close()  # an Indexer fills the file that has replaced it
         if self._connection is None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._inode = _inode_of(self._file)
             self._connection = open_database(self._file, busy_s=self._busy_s, cache_kib=_CACHE_KIB)
         with reading(self._connection):
             return read(self._connection)
@@ -217,6 +222,13 @@ class RunPages:
             self._counted.clear()
         self._counted[_counting(query)] = (known, stage), counted
         return counted
+
+
+def _inode_of(file: Path) -> int | None:
+    try:
+        return file.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _counting(query: RowQuery) -> bytes:

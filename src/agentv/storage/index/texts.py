@@ -209,7 +209,10 @@ class TextReader:
 
     def _case_text(self, key: ResultKey) -> _CaseText | None:
         line = self._case_line(key)
-        case = None if line is None else _decode_case_text(line)
+        try:
+            case = None if line is None else _decode_case_text(line)
+        except (ValueError, RecursionError) as error:
+            raise StorageError(f"{self._folder / CASES_FILE}: {error}") from error
         is_same = case is not None and (case.suite, case.eval_id, case.prompt) == (key.suite, key.eval_id, key.prompt)
         return case if is_same else None
 

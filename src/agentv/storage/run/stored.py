@@ -251,9 +251,9 @@ class StoredRun:
         """Return the human labels of this run: the latest for each answer, annotator and criterion."""
         return current_labels(self.all_labels())
 
-    def all_labels(self) -> Iterator[Label]:
-        """Yield all human labels, including those that were corrected later."""
-        return self._read(LABELS_FILE, LABELS)
+    def all_labels(self, *, first: int = 0) -> Iterator[Label]:
+        """Yield all human labels from number `first` on, including those that were corrected later."""
+        return self._read(LABELS_FILE, LABELS, first=first)
 
     def counts(self) -> dict[str, int]:
         """Count the results that count by state: pass, borderline, fail, error, skipped."""
@@ -391,9 +391,10 @@ class StoredRun:
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{self.folder / name}:{number}: {reason(error)}") from error
 
-    def _read(self, name: str, decoder: RowDecoder[Row_co]) -> Iterator[Row_co]:
+    def _read(self, name: str, decoder: RowDecoder[Row_co], *, first: int = 0) -> Iterator[Row_co]:
         for number, line in enumerate(whole_lines(self.folder / name), start=1):
-            yield self._row(name, number, line, decoder)
+            if number > first:
+                yield self._row(name, number, line, decoder)
 
     def _row(self, name: str, number: int, line: bytes, decoder: RowDecoder[Row_co]) -> Row_co:
         try:

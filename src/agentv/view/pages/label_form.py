@@ -129,7 +129,9 @@ def sent_label(form: Query, *, is_resolution: bool = False) -> SentLabel:
     number = form.last("item") or ""
     if not (number.isascii() and number.isdecimal() and len(number) < 10):  # noqa: PLR2004 - digits
         raise BadLabelError("`item` must be the number of an item of the queue")
-    note, category = (form.last("note") or "").strip(), " ".join((form.last("category") or "").split())
+    # Forms send line ends as CR LF.
+    note = (form.last("note") or "").replace("\r\n", "\n").strip()
+    category = " ".join((form.last("category") or "").split())
     for name, text, limit in (("note", note, MAX_NOTE_CHARS), ("category", category, MAX_CATEGORY_CHARS)):
         if len(text) > limit:
             raise BadLabelError(f"the {name} has {len(text):,} characters; shorten it to {limit:,}")

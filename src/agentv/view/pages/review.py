@@ -141,14 +141,15 @@ def _head(session: ReviewSession, given: GivenItem, note: str) -> Html:
 
 def _answers(given: GivenItem) -> Iterator[Html | None]:
     """Yield question and answer, or the two answers of a pair next to each other in their shuffled order."""
+    yield element("h2", "Question and answer" if given.other is None else "Question and answers", class_="unseen")
     if given.other is None:
         yield from answer_parts(given.detail)
         return
     yield from question_parts(given.detail)
     sides = (given.other, given.detail) if given.item.is_swapped else (given.detail, given.other)
     shown = [
-        element("section", element("h2", f"{name} answer"), *reply_parts(detail))
-        for name, detail in zip(("First", "Second"), sides, strict=True)
+        element("section", element("h2", f"{name} answer"), *reply_parts(detail, key=key))
+        for name, detail, key in zip(("First", "Second"), sides, ("x", None), strict=True)
     ]
     yield element("div", *shown, class_="pair")
 

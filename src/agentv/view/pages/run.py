@@ -23,6 +23,8 @@ def run_links(stored: StoredRun, before: str | None) -> tuple[Link, ...]:
     links.append(Link("Grid", path_to("r", run, "grid")))
     if before is not None:
         links.append(Link("Compare", path_to("compare", f"{before}..{run}")))
+    if queues := queue_names(stored.folder):
+        links.append(Link("Review", path_to("q", f"{queues[-1]}@{run}")))
     return tuple(links)
 
 

@@ -101,11 +101,14 @@ async function load(url, options = {}) {
   return { response, title: page.title, next: page.getElementById("content"), isStale: () => own !== request };
 }
 
-function show({ response, title, next }) {
+const NOTHING = { focused: null, details: new Map(), typed: new Map(), scrolled: [] };
+
+/** Show a loaded page; `isOther` if it is about another thing, so that nothing typed or opened belongs to it. */
+function show({ response, title, next }, { isOther = false } = {}) {
   tag = response.headers.get("ETag");
   if (next.outerHTML === shown) return false;
   shown = next.outerHTML;
-  const before = place();
+  const before = isOther ? NOTHING : place();
   for (const name of new Set([...main.getAttributeNames(), ...next.getAttributeNames()])) {
     if (next.hasAttribute(name)) main.setAttribute(name, next.getAttribute(name));
     else main.removeAttribute(name);
@@ -169,13 +172,48 @@ main.addEventListener("click", (event) => {
 main.addEventListener("submit", (event) => {
   const form = event.target;
   const url = new URL(form.action);
-  if (form.method !== "get" || event.defaultPrevented) return;
+  if (event.defaultPrevented) return;
+  if (form.method === "post" && url.origin === location.origin && url.pathname === location.pathname) {
+    event.preventDefault();
+    send(form, event.submitter);
+    return;
+  }
+  if (form.method !== "get") return;
   url.search = new URLSearchParams([...new FormData(form, event.submitter)].filter(([, value]) => String(value).trim()));
   if (url.origin !== location.origin || url.pathname !== location.pathname) return;
   event.preventDefault();
   for (const each of form.querySelectorAll("input")) each.defaultValue = each.value; // sent, so no longer only typed
   swap(url.href);
 });
+
+function warn(form, text) {
+  const notice = form.querySelector("[role=alert]") ?? document.createElement("p");
+  notice.role = "alert";
+  notice.className = "notice";
+  notice.textContent = text;
+  form.prepend(notice);
+}
+
+/** Send a form, and show the page that its answer leads to: the next item of a review. */
+async function send(form, submitter) {
+  if (main.ariaBusy) return;
+  main.ariaBusy = "true";
+  let loaded = null;
+  try {
+    loaded = await load(form.action, { method: "POST", body: new URLSearchParams([...new FormData(form, submitter)]) });
+  } catch { /* told below */ }
+  main.ariaBusy = null;
+  if (!loaded?.next) return warn(form, "Not sent: no connection to the viewer. Send it again.");
+  if (loaded.response.ok) {
+    history.replaceState(null, "", loaded.response.url);
+    address = location.pathname + location.search;
+  }
+  show(loaded, { isOther: true });
+  main.focus({ preventScroll: true });
+  scrollTo(0, 0);
+  announce(words(main.querySelector("h1")));
+  schedule();
+}
 
 addEventListener("popstate", () => {
   if (location.pathname + location.search !== address) swap(location.href, { isPushed: false });
