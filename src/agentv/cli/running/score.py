@@ -15,7 +15,8 @@ import click
 from msgspec import Struct
 
 from agentv.cli.environment import environment_notes
-from agentv.cli.options import ALLOW_PATH_OPTION, Span
+from agentv.cli.options import ALLOW_PATH_OPTION, OTEL_OPTIONS, OtelOptions, Span, take_otel_options
+from agentv.cli.running.otel import make_export, print_exports
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
 from agentv.engine.criteria.answer_filter import AnswerFilter, load_judged_answers
@@ -89,6 +90,7 @@ class ScoreOptions(Struct, frozen=True):
     store: str | None = None
     target_field: str | None = None
     by: tuple[str, ...] = ()
+    otel: OtelOptions | None = None
     sampling: JsonObject = {}
     """The values of the options from which `sample` is made, as the run stores them."""
     since_s: float | None = None
@@ -113,13 +115,14 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             return NOTHING_SELECTED
         output = Output(options.output, stdout)
         _check_files(files, output)
+        export = None if options.otel is None else make_export(options.otel, find_home(Path.cwd()))
         run_id = new_run_id(clock, random.SystemRandom()) if options.is_stored else ""
         since = None if options.since_s is None else clock() - timedelta(seconds=options.since_s)
         store = _new_store(files, options, tasks, gates, run_id, since=since) if options.is_stored else NoStore()
         recorder = StreamRecorder(
             stream_plan(tasks.specs, gates, home=find_home(Path.cwd()), options=run_options(options)),
             store,
-            [],
+            [] if export is None else [export],
             output.stop,
             by=options.by,
             is_saved=options.is_stored or options.output is not None or config.storage is not None,
@@ -144,6 +147,9 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             output=output,
             resume_from=resume_source(files),
         )
+        if export is not None:
+            export.close()
+            print_exports([export])
     return report.verdict.exit_code
 
 
@@ -545,6 +551,8 @@ class Screen:
     "auto: live on a terminal, else plain.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
+@OTEL_OPTIONS[0]
+@OTEL_OPTIONS[1]
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
     """Evaluate logged answers from files (JSON Lines, JSON, CSV, TSV, Parquet) or from standard input (-).
@@ -571,6 +579,9 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
     run_option = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
     if run_option is not None and not given["is_stored"]:
         raise ConfigError(f"--no-store and {run_option} exclude each other; omit one of them")
+    otel = take_otel_options(given)
+    if otel is not None and not given["is_stored"]:
+        raise ConfigError("--no-store and --otel exclude each other: what is sent is read from the stored run")
     if given["is_new"] and not given["name"]:
         raise ConfigError("--new compares with earlier runs of the same name; add --name NAME")
     gates = given.pop("gates") or None
@@ -586,4 +597,4 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
         raise ConfigError(f"--sample {sample.count} draws from all lines, before {option}; write a share, such as 10%")
     if gates == ("none",):
         gates = ()
-    return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, **given)
+    return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, otel=otel, **given)

@@ -16,7 +16,7 @@ from agentv.cli.main import exit_code_after_write_error
 from agentv.cli.options import OutputOptions
 from agentv.cli.results.report import ReportOptions, report
 from agentv.cli.running.resume_options import ContinueOptions
-from agentv.cli.running.running import open_outputs, write_error_messages
+from agentv.cli.running.running import open_outputs, print_sent, write_error_messages
 from agentv.cli.running.score import (
     DEFAULT_WORKERS,
     ScoreOptions,
@@ -188,6 +188,7 @@ def _continue(
                 budget_usd=continue_options.budget_usd,
                 resume_from=resume_from,
             )
+        print_sent(output, observers)
         if outputs:
             report(str(folder), ReportOptions(outputs=outputs, include_trace=output.include_trace))
         code = ended.verdict.exit_code
