@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from agentv.telemetry.otlp_out import LogOut, SpanOut
-from agentv.telemetry.wire import AttributeValue
+from agentv.telemetry.wire_out import AttributeValue
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
@@ -85,8 +85,9 @@ def exported_result(row: CaseResult, run: RunContent, case: CaseRecord | None = 
 
 
 def judged_span(row: CaseResult) -> JudgedSpan:
-    """Return the span that a result's metadata names (`trace_id`, `span_id`), else one made from run and slot."""
-    trace_id, span_id = (str(row.metadata.get(key, "")).lower() for key in ("trace_id", "span_id"))
+    """Return the span that the answer was read from or that its metadata names, else one made from run and slot."""
+    ids = (getattr(row, key, "") or row.metadata.get(key, "") for key in ("trace_id", "span_id"))
+    trace_id, span_id = (str(each).lower() for each in ids)
     is_known = _TRACE_ID.fullmatch(trace_id) and _SPAN_ID.fullmatch(span_id) and int(trace_id, 16) and int(span_id, 16)
     if is_known:
         return JudgedSpan(bytes.fromhex(trace_id), bytes.fromhex(span_id), is_own=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from agentv.telemetry.wire import Attributes, attributes, fields, fixed64, integer, message, text
+from agentv.telemetry.wire_out import Attributes, attributes, fields, fixed64, integer, message, text
 
 _INTERNAL = 1  # Span.SpanKind
 _ERROR = 2  # Status.StatusCode
