@@ -16,11 +16,13 @@ from msgspec import Struct
 from agentv.cli.environment import environment_notes
 from agentv.cli.options import ALLOW_PATH_OPTION
 from agentv.cli.running.stopping import stopping_on_signals
+from agentv.cli.running.traces import IDLE_OPTION, UNIT_OPTION
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
 from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.inputs import suite_of_file, target_of_file
 from agentv.engine.criteria.lines import LogAnswers, LogReading
+from agentv.engine.criteria.log_files import log_files
 from agentv.engine.criteria.log_stream import sampled_lines
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.criteria.run_record import ScoredRun
@@ -47,6 +49,7 @@ from agentv.storage.records.json_line import encode
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.lazy import LazyStore, NoStore
+from agentv.telemetry.joining import JoinOptions
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import ConfigError, StorageError, UnknownNameError
 from agentv.types.evaluation_input import milliseconds_of
@@ -92,6 +95,7 @@ class ScoreOptions(Struct, frozen=True):
 
 def score_files(files: Sequence[str], options: ScoreOptions) -> int:
     """Evaluate the lines of the files; return the exit code. Text that evaluators print goes to standard error."""
+    named, files = files, log_files(files)
     with own_stdout() as stdout:
         stream = sys.stderr if options.output == _STDOUT else stdout
         clock = make_clock()
@@ -107,7 +111,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         output = Output(options.output, stdout)
         _check_files(files, output)
         run_id = new_run_id(clock, random.SystemRandom()) if options.is_stored else ""
-        store = _new_store(files, options, tasks, gates, run_id) if options.is_stored else NoStore()
+        store = _new_store(named, options, tasks, gates, run_id) if options.is_stored else NoStore()
         recorder = StreamRecorder(
             stream_plan(tasks.specs, gates, home=find_home(Path.cwd()), options=run_options(options)),
             store,
@@ -118,7 +122,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             warnings=(*environment_notes(click.get_current_context()), *tasks.plan.warnings),
         )
         lines = LogAnswers(
-            sampled_lines(files, options.sample),
+            sampled_lines(files, options.sample, options.reading.joining),
             RunAnswers(tasks, are_recorded=options.is_stored),
             clock,
             options.reading,
@@ -207,6 +211,8 @@ def _new_store(
         "files": list(files),
         "map": dict(options.reading.paths),
         "extra": options.reading.extra,
+        "unit": options.reading.joining.unit,
+        "idle_s": options.reading.joining.idle_s,
         **options.sampling,
         "only": options.only,
         "judge": options.judge,
@@ -221,7 +227,7 @@ def _new_store(
         home=home,
         folder=str(cwd),
         name=options.name,
-        targets=() if options.target_field else tuple(dict.fromkeys(map(target_of_file, files))),
+        targets=() if options.target_field else tuple(dict.fromkeys(map(target_of_file, log_files(files)))),
         gates=gates,
         options=run_options(options).to_json(),
         reading=settings,
@@ -337,7 +343,11 @@ class Output:
 
 def _source_to_json(origin: Origin) -> JsonObject:
     source: dict[str, JsonValue] = {"file": origin.file, "line": origin.line}
-    return {**source, "part": origin.part} if origin.part > 1 else source
+    if origin.part > 1:
+        source["part"] = origin.part
+    if origin.span_id:
+        source |= {"trace_id": origin.trace_id, "span_id": origin.span_id}
+    return source
 
 
 class Screen:
@@ -426,6 +436,8 @@ class Screen:
     show_default=True,
     help="Store unknown keys of a line as metadata, or report them as errors.",
 )
+@UNIT_OPTION
+@IDLE_OPTION
 @click.option("--name", metavar="NAME", help="Name of the run, for later commands.")
 @click.option(
     "--no-store", "is_stored", is_flag=True, flag_value=False, default=True, help="Do not store the scores as a run."
@@ -531,7 +543,8 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
     if given.pop("as_json"):
         given["display"] = "json"
-    reading = LogReading(parse_map(given.pop("paths")), given.pop("extra"))
+    joining = JoinOptions(given.pop("unit"), given.pop("idle_s"))
+    reading = LogReading(parse_map(given.pop("paths")), given.pop("extra"), joining)
     sampling = {name: given.pop(name) for name in ("sample", "sample_by", "seed")}
     sample = make_sample(sampling["sample"], by=sampling["sample_by"], seed=sampling["seed"])
     if gates == ("none",):

@@ -1,7 +1,7 @@
 """The lines of logs as tasks: each is read, recognised if the run has it already, and given a result key."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -18,6 +18,7 @@ from agentv.loading.suites.recorded import read_log_line
 from agentv.messages.logs.mapping import Extra, LogMap
 from agentv.messages.logs.reading import TraceStep
 from agentv.scoring.counting.groups import METADATA
+from agentv.telemetry.joining import JoinOptions
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure
@@ -29,10 +30,12 @@ from agentv.types.records.result import CaseResult
 
 
 class LogReading(Struct, frozen=True):
-    """How lines are read: the paths of `--map`, and the treatment of unknown keys."""
+    """How lines are read: the paths of `--map`, the treatment of unknown keys, and the unit of traces."""
 
     paths: LogMap = {}
     extra: Extra = "error"
+    joining: JoinOptions = JoinOptions()
+    """How the spans of traces become answers."""
 
 
 class LineSource(Protocol):
@@ -53,6 +56,10 @@ class LineSource(Protocol):
 
     def missing_key(self) -> str | None:
         """Return the sampling key if no line had it; None otherwise, or if there is no sampling key."""
+
+    @property
+    def notes(self) -> Callable[[], Iterable[str]]:
+        """Returns what the user should know of the stream."""
 
 
 class LogAnswers(Struct):
@@ -95,7 +102,7 @@ class LogAnswers(Struct):
         if line is None:
             self.is_over = True
             return None
-        origin = Origin(line.file, line.number, line.part, content_digest(line))
+        origin = _origin_of(line)
         if self.answers.is_finished(origin):
             return None
         if not isinstance(line, Line):
@@ -151,11 +158,14 @@ class LogAnswers(Struct):
             return (
                 f"all {self.steps.total():,} lines are parts of a trace, none its root; --map response=PATH scores them"
             )
-        return f"no line is in the sample ({self.read:,} read)" if self.read else "there are no lines"
+        if self.read:
+            return f"no line is in the sample ({self.read:,} read)"
+        return "; ".join(self.lines.notes()) or "there are no lines"
 
     def notes(self) -> Iterator[str]:
         """Yield what the user should know of the lines that were read."""
         yield from self.notes_of_lines
+        yield from self.lines.notes()
         if self.steps:
             kinds = ", ".join(f"{count:,} {kind}{'s' if count > 1 else ''}" for kind, count in self.steps.items())
             yield f"not scored, because they are parts of a trace: {kinds}; --map response=PATH scores them too"
@@ -173,6 +183,11 @@ class LogAnswers(Struct):
             yield f"{lines} the id of a stored line, but another answer; pipe the same stream, from its start"
         if (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
+
+
+def _origin_of(line: ReadLine) -> Origin:
+    ids = (line.trace_id, line.span_id) if isinstance(line, Line) else ("", "")
+    return Origin(line.file, line.number, line.part, content_digest(line), *ids)
 
 
 def named_value(given: EvaluationInput, name: str) -> str | None:

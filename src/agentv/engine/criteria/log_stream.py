@@ -4,8 +4,8 @@ import asyncio
 import heapq
 import stat
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, suppress
 from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
@@ -14,15 +14,16 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.execution.processes.line_stream import Line, LineStream, LostLine, ReadLine
+from agentv.engine.criteria.trace_lines import TraceLines
+from agentv.execution.processes.line_stream import STDIN, Line, LineStream, LostLine, ReadLine
 from agentv.loading.datasets.log_rows import is_table, log_rows
 from agentv.loading.datasets.rows import Row
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
-from agentv.messages.logs.fields import is_otlp
-from agentv.messages.logs.otel import spans_of
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.keys.identity import DigestMap
 from agentv.storage.records.json_line import decode_value
+from agentv.telemetry.binary import BINARY_SUFFIXES, looks_binary
+from agentv.telemetry.joining import JoinOptions
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.messages_json import compact_json
 from agentv.types.records.answer import source_of
@@ -45,8 +46,12 @@ class SampledLines:
     key.
     """
 
-    def __init__(self, stream: LineBatches, sample: Sample) -> None:
+    def __init__(
+        self, stream: LineBatches, sample: Sample, notes: Callable[[], Iterable[str]] = tuple[str, ...]
+    ) -> None:
         self.read = self.keyed = 0
+        self.notes = notes
+        """Returns what the user should know of the stream."""
         self._stream = stream
         self._sample = sample
         self._batches: AsyncGenerator[list[ReadLine], None] = stream.batches()
@@ -133,9 +138,10 @@ def _is_blank(line: ReadLine) -> bool:
 _ROWS_PER_BATCH = 64
 
 
-def sampled_lines(files: Sequence[str], sample: Sample) -> SampledLines:
-    """Return the sampled lines of some files, for workers to pull."""
-    return SampledLines(LogStream(files, max_bytes=MAX_LINE_BYTES), sample)
+def sampled_lines(files: Sequence[str], sample: Sample, joining: JoinOptions | None = None) -> SampledLines:
+    """Return the sampled lines of some files, for workers to pull; spans are joined into answers first."""
+    stream = LogStream(files, max_bytes=MAX_LINE_BYTES, joining=joining)
+    return SampledLines(stream, sample, stream.notes)
 
 
 class LogStream:
@@ -144,9 +150,11 @@ class LogStream:
     Raises MissingExtraError for a Parquet file without its package.
     """
 
-    def __init__(self, files: Sequence[str], *, max_bytes: int) -> None:
+    def __init__(self, files: Sequence[str], *, max_bytes: int, joining: JoinOptions | None = None) -> None:
         self._files = files
         self._max_bytes = max_bytes
+        is_endless = not all(map(_is_regular, files))
+        self._traces = TraceLines(replace(joining or JoinOptions(), is_endless=is_endless), files)
         self._current: LineStream | None = None
         self._is_stopped = False
 
@@ -161,39 +169,83 @@ class LogStream:
         previous: ReadLine | None = None
         async for batch in self._read():
             for index, line in enumerate(batch):
+                if line.part > 1 or (isinstance(line, Line) and line.span_id):  # numbered already
+                    continue
                 if previous is not None and (previous.file, previous.number) == (line.file, line.number):
                     batch[index] = replace(line, part=previous.part + 1)
                 previous = batch[index]
             yield batch
 
+    def notes(self) -> Iterator[str]:
+        """Yield what the user should know of the traces in the files."""
+        yield from self._traces.notes()
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The number of spans and of traces."""
+        return self._traces.counts
+
     async def _read(self) -> AsyncGenerator[list[ReadLine], None]:
-        for file in takewhile(lambda _: not self._is_stopped, self._files):
-            if is_table(Path(file)):
-                for batch in takewhile(lambda _: not self._is_stopped, _table_batches(file)):
-                    await asyncio.sleep(0)
-                    yield batch
-                continue
-            self._current = LineStream([file], max_bytes=self._max_bytes)
-            async for lines in self._current.batches():
-                yield [part for line in lines for part in _split_spans(line)]
+        try:
+            for file in takewhile(lambda _: not self._is_stopped, self._files):
+                async for lines in self._read_file(file):
+                    kept = [kept for line in lines if (kept := self._traces.take(line)) is not None]
+                    yield [*kept, *self._traces.ready()]
+            if not self._is_stopped and (rest := self._traces.rest()):
+                yield rest
+        finally:
+            self._traces.close()
+
+    async def _read_file(self, file: str) -> AsyncGenerator[list[ReadLine], None]:
+        if is_table(Path(file)):
+            for batch in takewhile(lambda _: not self._is_stopped, _table_batches(file)):
+                await asyncio.sleep(0)
+                yield batch
+            return
+        if file.endswith(BINARY_SUFFIXES) or looks_binary(await _head(file)):
+            yield await self._read_binary(file)
+            return
+        self._current = LineStream([file], max_bytes=self._max_bytes)
+        async for lines in self._current.batches():
+            yield lines
+
+    async def _read_binary(self, file: str) -> list[ReadLine]:
+        try:
+            data = await _whole(file)
+        except OSError as error:
+            return [LostLine(file, 1, f"cannot be read: {error.strerror or error}")]
+        if data is None:
+            return [LostLine(file, 1, f"the file has more than {MAX_LINE_BYTES // 2**20} MiB")]
+        return self._traces.take_binary(data, file)
 
 
-def _split_spans(line: ReadLine) -> Iterator[ReadLine]:
-    """Yield the spans of an OTLP export as lines of their own, or the export as lost if it has wrong parts.
+async def _head(file: str) -> bytes:
+    """Return the first bytes of a regular file, decompressed; b"" for any other file, which cannot be read twice."""
+    if not _is_regular(file):
+        return b""
+    head = b""
+    with suppress(OSError):
+        async with aclosing(LineStream([file], max_bytes=MAX_LINE_BYTES).blocks(file)) as blocks:
+            async for block in blocks:
+                head += block
+                if len(head) >= _HEAD_BYTES:
+                    break
+    return head
 
-    Any other line is yielded as it is.
-    """
-    if isinstance(line, Line) and (b'"resourceSpans"' in line.data or b'"resource_spans"' in line.data):
-        with suppress(ValueError):  # a line that is not valid JSON is reported when it is read
-            export = decode_value(line.data)
-            if is_otlp(export):
-                try:
-                    yield from (replace(line, data=compact_json(span).encode()) for span in spans_of(export))
-                except EvalFileError as error:
-                    faults = "; ".join(f"{problem.json_path} {problem.message}" for problem in error.problems)
-                    yield LostLine(line.file, line.number, faults)
-                return
-    yield line
+
+async def _whole(file: str) -> bytes | None:
+    """Return the content of a file, decompressed; None if it is too large."""
+    parts, size = [], 0
+    async with aclosing(LineStream([file], max_bytes=MAX_LINE_BYTES).blocks(file)) as blocks:
+        async for block in blocks:
+            parts.append(block)
+            size += len(block)
+            if size > MAX_LINE_BYTES:
+                return None
+    return b"".join(parts)
+
+
+_HEAD_BYTES = 64
 
 
 def _table_batches(file: str) -> Iterator[list[ReadLine]]:
@@ -219,8 +271,10 @@ _DIGEST_BYTES = 8
 
 
 def content_digest(line: ReadLine) -> str:
-    """Return the digest of a line's content, 16 hexadecimal digits; empty for a line that could not be read."""
-    return blake2b(line.data, digest_size=_DIGEST_BYTES).hexdigest() if isinstance(line, Line) else ""
+    """Return the digest of a line's content, 16 hexadecimal digits; empty for one without final content."""
+    if not isinstance(line, Line) or line.is_open:
+        return ""
+    return blake2b(line.data, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 class ScoredLines(Struct):
@@ -243,25 +297,22 @@ class ScoredLines(Struct):
         """True if the lines have digests, which a run of an older version lacks."""
         return bool(self._last) or not self.lines
 
-    async def refuse_changes(self, files: Sequence[str]) -> None:
+    async def refuse_changes(self, files: Sequence[str], joining: JoinOptions | None = None) -> None:
         """Raise ConfigError for the first scored line that is no longer in its file, or whose content differs."""
-        for file in files:
-            last = self._last.get(file)
-            if last is None:
-                continue
+        scored = [file for file in files if file in self._last]
+        for file in scored:
             if not _is_regular(file):
                 raise ConfigError(f"{file}: not a regular file, so it cannot be read again; {_ADVICE}")
-            stream, number = LogStream([file], max_bytes=MAX_LINE_BYTES), 0
-            batches = stream.batches()
-            async for batch in batches:
-                for line in batch:
-                    number = line.number
-                    self._compare(line)
-                if number > last:
-                    break
-            await batches.aclose()
-            if number < last:
-                raise ConfigError(f"{file}: no longer has line {last}, which run {self.run_id} has scored; {_ADVICE}")
+        # All files are read together, because a trace may be in several.
+        last: dict[str, int] = {}
+        async for batch in LogStream(files, max_bytes=MAX_LINE_BYTES, joining=joining).batches():
+            for line in batch:
+                last[line.file] = max(line.number, last.get(line.file, 0))
+                self._compare(line)
+        for file in scored:
+            if last.get(file, 0) < self._last[file]:
+                number = self._last[file]
+                raise ConfigError(f"{file}: no longer has line {number}, which run {self.run_id} has scored; {_ADVICE}")
 
     def _compare(self, line: ReadLine) -> None:
         source = source_of(line.file, line.number, line.part)
@@ -271,7 +322,7 @@ class ScoredLines(Struct):
 
 
 def _is_regular(file: str) -> bool:
-    return stat.S_ISREG(Path(file).stat().st_mode)
+    return file != STDIN and stat.S_ISREG(Path(file).stat().st_mode)
 
 
 _ADVICE = "restore the file, or score its present content as a new run with agentv score"
