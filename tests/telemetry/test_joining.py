@@ -215,7 +215,7 @@ def test_a_failed_call_says_why() -> None:
     failed = {**call(1, [user("A?")], assistant("")), "status": {"code": 2, "message": "rate limited"}}
     failed["attributes"] = [each for each in failed["attributes"] if each["key"] != "gen_ai.output.messages"]
     (answer,), _ = join(export(failed))
-    assert answer.error == "rate limited"
+    assert answer.error == "has no answer, because it failed: rate limited"
 
 
 def comparable(answers: list[TracedAnswer]) -> list[tuple[Any, ...]]:

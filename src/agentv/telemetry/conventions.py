@@ -6,6 +6,7 @@ it wins. The names are those of the semantic conventions for generative AI up to
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
 from msgspec.structs import asdict
@@ -43,13 +44,15 @@ class Convention(NamedTuple):
 def read_facts(span: Span) -> Facts | None:
     """Return what a span says by all its conventions, the first one that says a thing; None if none is known."""
     span = _with_details(span)
-    names = (*span.attributes, *(event.name for event in span.events))
+    present = 0
+    for name in span.attributes:
+        present |= _conventions_of(name)
+    for event in span.events:
+        present |= _conventions_of(event.name)
     merged: dict[str, object] = {}
-    is_known = False
-    for convention in CONVENTIONS:
-        if not any(name.startswith(convention.prefixes) for name in names):
+    for number, convention in enumerate(CONVENTIONS):
+        if not present >> number & 1:
             continue
-        is_known = True
         try:
             facts = convention.read(span)
         except MessageError as error:
@@ -58,7 +61,13 @@ def read_facts(span: Span) -> Facts | None:
         for name, value in asdict(facts).items():
             if value is not None and value != () and not merged.get(name):
                 merged[name] = value
-    return Facts(**merged) if is_known else None  # type: ignore[arg-type] # the values of fields of Facts
+    return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
+
+
+@lru_cache(maxsize=10_000)
+def _conventions_of(name: str) -> int:
+    """Return the conventions that an attribute or event belongs to, as the bits of their places in the table."""
+    return sum(1 << number for number, each in enumerate(CONVENTIONS) if name.startswith(each.prefixes))
 
 
 _DETAILS = "gen_ai.client.inference.operation.details"
@@ -88,19 +97,25 @@ def _text(value: JsonObject, *names: str) -> str | None:
     return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
-def _usage(counts: Mapping[str, JsonValue]) -> Usage | None:
-    """Return token counts, which some programs write as text; None if none is known."""
-    given = {name: _number(count) for name, count in counts.items() if count is not None}
-    return known_usage(read_usage(given)) if given else None
+def _usage(input_tokens: JsonValue, output_tokens: JsonValue, cached: JsonValue, reasoning: JsonValue) -> Usage | None:
+    """Return token counts, which some programs write as text; None if neither input nor output is known."""
+    given, made = _count(input_tokens), _count(output_tokens)
+    if given is None and made is None:
+        return None
+    tokens = given or 0, made or 0
+    usage = Usage(*tokens, cached_input=_count(cached) or 0, reasoning=_count(reasoning) or 0, total=sum(tokens))
+    return known_usage(usage)
 
 
-def _number(value: JsonValue) -> JsonValue:
-    if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            return None
-    return value
+def _count(value: JsonValue) -> int | None:
+    """Return a whole number of at least 0; None for any other value."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS:
+        return int(value)
+    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value % 1 == 0
+    return int(value) if is_whole and isinstance(value, int | float) else None
+
+
+_MOST_DIGITS = 16
 
 
 # -- gen_ai.*: messages as attributes (1.37 and later), as events and as numbered attributes (before) --
@@ -145,6 +160,7 @@ def _read_gen_ai(span: Span) -> Facts:
         output=() if kind == "tool" else _gen_ai_messages(attributes, "gen_ai.output.messages"),
         tool=tool,
         usage=_gen_ai_usage(attributes, "gen_ai.usage"),
+        problem=_wrong_count(attributes),
         cost_usd=known_cost(_first(attributes, "gen_ai.usage.cost", "operation.cost")),
         model=_text(attributes, "gen_ai.response.model", "gen_ai.request.model"),
         session=_text(attributes, *_SESSION_KEYS),
@@ -180,13 +196,21 @@ def _gen_ai_usage(attributes: JsonObject, prefix: str) -> Usage | None:
         return _first(attributes, *(f"{prefix}.{name}" for name in names))
 
     return _usage(
-        {
-            "input_tokens": count("input_tokens", "prompt_tokens"),
-            "output_tokens": count("output_tokens", "completion_tokens"),
-            "cached_input_tokens": count("cache_read.input_tokens", "cache_read", "cache_read_input_tokens"),
-            "reasoning_tokens": count("reasoning.output_tokens", "reasoning_tokens", "details.reasoning_tokens"),
-        }
+        count("input_tokens", "prompt_tokens"),
+        count("output_tokens", "completion_tokens"),
+        count("cache_read.input_tokens", "cache_read", "cache_read_input_tokens"),
+        count("reasoning.output_tokens", "reasoning_tokens", "details.reasoning_tokens"),
     )
+
+
+def _wrong_count(attributes: JsonObject) -> str | None:
+    """Return what is wrong with a count of tokens that is not one; None if there is no such count."""
+    names = (f"gen_ai.usage.{side}_tokens" for side in ("input", "output"))
+    for name in names:
+        count = attributes.get(name)
+        if count is not None and _count(count) is None:
+            return f"$.attributes.{name} is not a whole number of tokens: {count!r}"
+    return None
 
 
 def _read_events(span: Span) -> Facts:
@@ -358,12 +382,7 @@ def _read_openinference(span: Span) -> Facts:
         output=() if kind == "tool" else made,
         tool=tool,
         usage=_usage(
-            {
-                "input_tokens": counts.get("prompt"),
-                "output_tokens": counts.get("completion"),
-                "cached_input_tokens": details[0].get("cache_read"),
-                "reasoning_tokens": details[1].get("reasoning"),
-            }
+            counts.get("prompt"), counts.get("completion"), details[0].get("cache_read"), details[1].get("reasoning")
         ),
         cost_usd=known_cost(_object(llm.get("cost")).get("total")),
         model=_text(llm, "model_name"),
@@ -486,10 +505,12 @@ def _read_ai_sdk(span: Span) -> Facts:
     if isinstance(calls, list) and calls:
         row["tool_calls"] = [_ai_sdk_call(each) for each in calls]
     is_answer = text is not None or "tool_calls" in row
-    names = {"input_tokens": "input promptTokens inputTokens", "output_tokens": "completionTokens outputTokens"}
-    counts = {key: _first(attributes, *(f"ai.usage.{name}" for name in value.split())) for key, value in names.items()}
-    counts["cached_input_tokens"] = attributes.get("ai.usage.cachedInputTokens")
-    counts["reasoning_tokens"] = attributes.get("ai.usage.reasoningTokens")
+    usage = _usage(
+        _first(attributes, "ai.usage.inputTokens", "ai.usage.promptTokens"),
+        _first(attributes, "ai.usage.outputTokens", "ai.usage.completionTokens"),
+        attributes.get("ai.usage.cachedInputTokens"),
+        attributes.get("ai.usage.reasoningTokens"),
+    )
     session = _text(attributes, "ai.telemetry.metadata.sessionId", "ai.telemetry.metadata.session_id")
     return Facts(
         kind="model" if is_model else "agent" if is_agent else "step",
@@ -497,7 +518,7 @@ def _read_ai_sdk(span: Span) -> Facts:
         system=system_of(_first(prompt, "system")),
         input=said(given, "user", "$.attributes.ai.prompt"),
         output=read_messages([row], "$.attributes.ai.response") if is_answer else (),
-        usage=_usage(counts),
+        usage=usage,
         model=_text(attributes, "ai.response.model", "ai.model.id"),
         session=session or _text(attributes, *_SESSION_KEYS),
     )

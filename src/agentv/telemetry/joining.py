@@ -130,10 +130,10 @@ class Joiner:
         yield from self._ended_turns(limit)
 
     def _answers_of(self, each: Invocation) -> Iterator[TracedAnswer]:
-        if each.problem is not None:
+        if each.problem is not None and each.messages:
             self.report.problems[each.problem] += 1
         self.report.guessed += each.is_ambiguous
-        if not each.messages and each.error is None:
+        if not each.messages and each.error is None and each.problem is None:
             self.report.without_content[each.root.scope] += 1
             return
         scope = f"{each.root.service}\0{each.facts.session or ''}"
@@ -191,7 +191,11 @@ class Joiner:
         self.report.answers += 1
         self.report.open += is_open
         has_answer = any(message.role == "assistant" for message in last.messages[last.input_length :])
-        error = last.error if last.error is not None and not has_answer else None
+        error = None
+        if not has_answer and last.error is not None:
+            error = f"has no answer, because it failed: {last.error}"
+        elif not last.messages:
+            error = f"cannot be read: {last.problem}"
         return TracedAnswer(
             trace_id=last.root.trace_id,
             span_id=last.root.span_id,

@@ -209,7 +209,7 @@ def _parts(value: JsonObject, at: str, names: tuple[str, ...], problems: Problem
         problems.add(f"{at}.{name}", f"must be a list of objects, got {type(listed).__name__}")
         return
     for index, each in enumerate(listed or ()):
-        if isinstance(each, Mapping):
+        if isinstance(each, dict):
             yield f"{at}.{name}[{index}]", each
         else:
             problems.add(f"{at}.{name}[{index}]", f"must be an object, got {type(each).__name__}")
@@ -228,10 +228,10 @@ def _scope_name(scope: JsonObject) -> str:
 
 def attributes_of(value: JsonValue) -> JsonObject:
     """Return attributes as an object: OTLP writes them as a list of keys and values."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return value
     listed = value if isinstance(value, list | tuple) else ()
-    return {str(each.get("key")): any_value(each.get("value")) for each in listed if isinstance(each, Mapping)}
+    return {str(each.get("key")): any_value(each.get("value")) for each in listed if isinstance(each, dict)}
 
 
 _VALUE_NAMES = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", "bytesValue")
@@ -239,21 +239,21 @@ _VALUE_NAMES = ("stringValue", "string_value", "boolValue", "bool_value", "doubl
 
 def any_value(value: JsonValue) -> JsonValue:
     """Return an AnyValue of OTLP as JSON."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return value
     for name, item in value.items():
         match name:
             case "intValue" | "int_value":
-                return int(item) if isinstance(item, str) and _is_integer(item) else item
+                return cast(JsonValue, int(item) if isinstance(item, str) and _is_integer(item) else item)
             case "arrayValue" | "array_value":
-                values = item.get("values") if isinstance(item, Mapping) else None
+                values = item.get("values") if isinstance(item, dict) else None
                 return [any_value(each) for each in (values if isinstance(values, list) else ())]
             case "kvlistValue" | "kvlist_value":
-                return attributes_of(item.get("values") if isinstance(item, Mapping) else None)
-            case name if name in _VALUE_NAMES:
-                return item
+                return attributes_of(item.get("values") if isinstance(item, dict) else None)
+            case known if known in _VALUE_NAMES:
+                return cast(JsonValue, item)
             case _:
-                return value if len(value) > 1 else item
+                return cast(JsonValue, value if len(value) > 1 else item)
     return None
 
 

@@ -84,7 +84,7 @@ class TraceLines:
         if len(self._parts) > _MOST_PLACES:
             self._parts.popitem(last=False)
         if answer.error is not None:
-            return LostLine(*place, f"has no answer, because it failed: {answer.error}", part)
+            return LostLine(*place, answer.error, part)
         return Line(
             *place,
             compact_json(answer.to_line()).encode(errors="replace"),

@@ -36,6 +36,6 @@ def _joined(rows: Iterable[Row], path: str, joiner: Joiner) -> Iterator[Row]:
             yield Row(row.line, {}, tuple(problems))
     for answer in joiner.rest():
         if answer.error is not None and not answer.messages:
-            yield Row(answer.line, {}, (Problem(path, f"has no conversation: {answer.error}", answer.line, 1),))
+            yield Row(answer.line, {}, (Problem(path, answer.error, answer.line, 1),))
         else:
             yield Row(answer.line, cast(JsonObject, answer.to_line()))

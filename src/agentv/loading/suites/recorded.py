@@ -50,8 +50,8 @@ def _joined(value: JsonValue) -> JsonValue:
     if len(answers) == 1 and answers[0].error is None:
         return answers[0].to_line()
     problems = Problems("span")
-    what = answers[0].error if answers else next(report.notes(), "no agent and no call of a model")
-    problems.add("$", f"has {len(answers)} answers" if len(answers) > 1 else f"has no answer: {what}")
+    what = f"has {len(answers)} answers" if answers else f"has no answer: {next(report.notes(), 'no call of a model')}"
+    problems.add("$", answers[0].error or what if answers else what)
     problems.raise_any()
     return value
 
