@@ -322,3 +322,23 @@ def test_messages_model_and_tokens_of_other_forms_are_read(form: str) -> None:
     assert logged.given.model == "m-1"
     assert logged.given.usage is not None
     assert (logged.given.usage.input, logged.given.usage.output) == (12, 5)
+
+
+def test_calls_among_the_contents_of_openinference_are_read_once() -> None:
+    call = "llm.output_messages.0.message.tool_calls.0.tool_call"
+    logged = answer(
+        {
+            **CONVENTIONS["OpenInference"],
+            "llm.output_messages.0.message.content": "",
+            "llm.output_messages.0.message.contents.0.message_content.type": "text",
+            "llm.output_messages.0.message.contents.0.message_content.text": ANSWER,
+            "llm.output_messages.0.message.contents.1.message_content.type": "tool_use",
+            "llm.output_messages.0.message.contents.1.tool_call.id": "c1",
+            f"{call}.id": "c1",
+            f"{call}.function.name": "find",
+            f"{call}.function.arguments": '{"order": "7"}',
+        }
+    )
+    assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
+    assert isinstance(logged.given.response, Message)
+    assert [(each.tool, each.input) for each in logged.given.response.tool_calls] == [("find", {"order": "7"})]

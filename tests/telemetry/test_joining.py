@@ -278,3 +278,22 @@ def test_wrong_values_of_attributes_are_no_traceback(key: str, wrong: Any) -> No
         answers, report = join(export(again))
         [answer.to_line() for answer in answers]
         list(report.notes())
+
+
+def test_a_call_that_another_instrumentation_records_with_messages_is_not_missing() -> None:
+    known = call(1, [user("A?")], assistant("a"), more={"gen_ai.response.id": "r1"})
+    silent = call(2, [], {}, at_s=1, more={"gen_ai.response.id": "r1"})
+    silent["attributes"] = [each for each in silent["attributes"] if not each["key"].endswith(".messages")]
+    for order in ((known, silent), (silent, {**known, "startTimeUnixNano": str(int(START) + 5 * SECOND)})):
+        answers, report = join(*(export(each) for each in order))
+        assert [answer.text for answer in answers] == ["a"]
+        assert list(report.notes()) == []
+
+
+def test_messages_that_cannot_be_read_are_an_error_and_the_call_still_counts() -> None:
+    wrong = call(1, [{"role": "user", "parts": [{"type": "text", "content": "A?"}]}], {"no": "message"})
+    (answer,), _ = join(export(wrong))
+    assert answer.error is not None
+    assert answer.error.startswith(
+        "cannot be read: gen_ai messages: $.attributes.gen_ai.output.messages[0] has no role"
+    )

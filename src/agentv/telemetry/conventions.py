@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.services import nested_attributes
@@ -57,11 +57,31 @@ def read_facts(span: Span) -> Facts | None:
             facts = convention.read(span)
         except MessageError as error:
             merged.setdefault("problem", f"{convention.name}: {error.at} {error.what}")
-            continue
+            facts = _read_without_content(convention, span)
         for name, value in asdict(facts).items():
             if value is not None and value != () and not merged.get(name):
                 merged[name] = value
     return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
+
+
+_CONTENT = (
+    *("gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.system_instructions"),
+    *("llm.input_messages", "llm.output_messages", "input.value", "output.value", "traceloop.entity.", "ai.prompt"),
+    *(
+        "ai.response.",
+        "langfuse.observation.input",
+        "langfuse.observation.output",
+        "langfuse.trace.",
+        "mlflow.spanInputs",
+    ),
+    *("mlflow.spanOutputs", "pydantic_ai.", "all_messages_events", "events", "request_data", "response_data"),
+)
+
+
+def _read_without_content(convention: Convention, span: Span) -> Facts:
+    """Return what a span says besides its messages, which cannot be read: its kind, its tokens and others."""
+    attributes = {name: value for name, value in span.attributes.items() if not name.startswith(_CONTENT)}
+    return convention.read(replace(span, attributes=attributes, events=()))
 
 
 @lru_cache(maxsize=10_000)
@@ -83,9 +103,7 @@ def _with_details(span: Span) -> Span:
         body = event.body if isinstance(event.body, Mapping) else {}
         for key, value in {**body, **event.attributes}.items():
             attributes.setdefault(key, value)
-    fields = asdict(span)
-    events = tuple(event for event in span.events if event.name != _DETAILS)
-    return Span(**{**fields, "attributes": attributes, "events": events})
+    return replace(span, attributes=attributes, events=tuple(each for each in span.events if each.name != _DETAILS))
 
 
 def _first(value: JsonObject, *names: str) -> JsonValue:
@@ -417,7 +435,11 @@ def _openinference_message(message: JsonObject) -> JsonObject:
     parts, calls = message.get("contents"), message.get("tool_calls")
     row = {key: message[key] for key in ("role", "content", "tool_call_id") if message.get(key)}
     if isinstance(parts, list) and "content" not in row:
-        row["content"] = [_unwrapped(part, "message_content") for part in parts]
+        content = [_unwrapped(part, "message_content") for part in parts]
+        # Calls of tools are in `tool_calls`, too.
+        row["content"] = [
+            part for part in content if _object(part).get("type") not in ("tool_use", "tool_call")
+        ] or None
     if isinstance(calls, list) and calls:
         row["tool_calls"] = [call_of_api(_unwrapped(call, "tool_call")) for call in calls]
     if not row:

@@ -91,6 +91,7 @@ class Joiner:
         self._histories: OrderedDict[str, tuple[Message, ...]] = OrderedDict()
         """The newest conversations that a server keeps, by which a call without their messages is completed."""
         self._turns: OrderedDict[str, list[TracedAnswer]] = OrderedDict()
+        self._silent = _SilentCalls(self.report.without_content)
         self._now_ns = self._closed_ns = 0
 
     def add(self, span: Span, *, file: str = "", line: int = 0, file_number: int = 0) -> None:
@@ -134,8 +135,9 @@ class Joiner:
             self.report.problems[each.problem] += 1
         self.report.guessed += each.is_ambiguous
         if not each.messages and each.error is None and each.problem is None:
-            self.report.without_content[each.root.scope] += 1
+            self._silent.count(each.root.scope, each.facts.response_id)
             return
+        self._silent.exclude(each.facts.response_id)
         scope = f"{each.root.service}\0{each.facts.session or ''}"
         given = each.messages[: each.input_length]
         before = self._ends.ambiguous
@@ -228,6 +230,38 @@ class Joiner:
             if before_ns is None or turns[-1].end_ns < before_ns:
                 del self._turns[session]
                 yield join_turns(sorted(turns, key=lambda each: (each.start_ns, each.span_id)))
+
+
+class _SilentCalls:
+    """Counts calls without messages by scope, but not those that another instrumentation records with messages."""
+
+    def __init__(self, counts: Counter[str]) -> None:
+        self._counts = counts
+        self._scopes: OrderedDict[str, str | None] = OrderedDict()
+        """The scope of each response without messages, None for one with messages."""
+
+    def count(self, scope: str, response_id: str | None) -> None:
+        """Count a call, unless its response is known already."""
+        if response_id is not None:
+            if response_id in self._scopes:
+                return
+            self._remember(response_id, scope)
+        self._counts[scope] += 1
+
+    def exclude(self, response_id: str | None) -> None:
+        """Do not count the calls with a response, whose messages are known."""
+        if response_id is None:
+            return
+        scope = self._scopes.get(response_id)
+        if scope is not None:
+            self._counts[scope] -= 1
+            self._counts += Counter()  # drops counts of zero
+        self._remember(response_id, None)
+
+    def _remember(self, response_id: str, scope: str | None) -> None:
+        self._scopes[response_id] = scope
+        if len(self._scopes) > _MOST_SESSIONS:
+            self._scopes.popitem(last=False)
 
 
 def _end_of(group: Sequence[Invocation]) -> int:
