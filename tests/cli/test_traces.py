@@ -80,6 +80,8 @@ def test_a_stored_answer_has_the_ids_of_its_span(agentv: Call) -> None:
     [run] = Path(".agentv/runs").iterdir()
     answers = [json.loads(line) for line in (run / "answers.jsonl").read_text().splitlines()]
     assert {len(each["origin"]["span_id"]) for each in answers} == {16}
+    rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    assert {each["span_id"] for each in rows} == {each["origin"]["span_id"] for each in answers}
 
 
 FIRST = call(1, [user("Where?")], ASKS)

@@ -517,12 +517,13 @@ class Screen:
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
-    """Evaluate logged answers from files (JSON Lines, JSON, CSV, TSV, Parquet) or from standard input (-).
+    """Evaluate logged answers from files (JSON Lines, JSON, CSV, TSV, Parquet), folders or standard input (-).
 
     JSON Lines and JSON may be compressed (.gz). Lines with {id, prompt, response} or {id, messages} are understood as
-    they are, and so are exports of Langfuse, LangSmith, OpenAI, OpenTelemetry (OTLP) and Phoenix. For other lines, give
-    the place of each field with --map. Lines are scored as they arrive, so the input can be an endless stream. After
-    Ctrl-C or SIGTERM, the lines in progress are completed.
+    they are, and so are exports of Langfuse, LangSmith and OpenAI. Spans of traces (OpenTelemetry in JSON or protocol
+    buffers, Phoenix) are joined into answers; agentv traces show prints them. For other lines, give the place of each
+    field with --map. Lines are scored as they arrive, so the input can be an endless stream. After Ctrl-C or SIGTERM,
+    the lines in progress are completed.
 
     Without gates, every judged line must pass. Exit codes: 0 passed; 1 a gate failed; 2 standard output was closed; 3
     incomplete: more errors than --max-errors, or no judged line; 4 invalid usage or files; 5 no line to score; 130 or
