@@ -44,8 +44,8 @@ def test_show_prints_the_conversations_and_their_facts(agentv: Call) -> None:
     shutil.copy(RECORDED / "pydantic-ai.pb", "a.pb")
     code, out = agentv("traces", "show", "a.pb")
     assert code == 0
-    assert "agent shop  session " in out
-    assert "gpt-5-mini  116 + 12 tokens" in out
+    assert "a.pb:1  agent shop  gpt-5-mini  116 + 12 tokens" in out
+    assert "\n  span " in out
     assert '  assistant  find_order({"order":"7"})\n  tool       Order 7 is on its way.\n' in out
     assert out.endswith("\n3 answers in 8 spans of 3 traces\n")
 

@@ -21,7 +21,7 @@ IDLE_OPTION = click.option(
     "--idle",
     "idle_s",
     type=click.FloatRange(min=0, min_open=True),
-    default=600.0,
+    default=600,
     show_default=True,
     metavar="SECONDS",
     help="In traces: how long a call of a tool is waited for, in the time of the spans.",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from agentv.reports.text.printable import one_line, printable_json
+from agentv.reports.text.printable import one_line, printable, printable_json
 from agentv.reports.text.width import clip, pad
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.json_value import JsonObject, JsonValue
@@ -14,7 +14,6 @@ from agentv.types.records.answer import Origin, source_of
 
 CONVERSATIONS_SCHEMA = "agentv-traces-1"
 _ROLE_WIDTH = 9
-_MARGIN = 4
 
 
 class ReadTraces(Struct, frozen=True):
@@ -34,7 +33,7 @@ def conversations_text(read: ReadTraces, width: int | None, *, is_full: bool = F
     Each message is one line, cut to `width`; with `is_full` nothing is cut.
     """
     for origin, given in read.answers:
-        yield _heading(origin, given)
+        yield from _heading(origin, given)
         for message in _messages(given):
             for text in _texts(message, is_full=is_full):
                 row = f"  {pad(message.role, _ROLE_WIDTH)}  {text}"
@@ -53,17 +52,18 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _heading(origin: Origin, given: EvaluationInput) -> str:
+def _heading(origin: Origin, given: EvaluationInput) -> Iterator[str]:
     facts = [
         given.metadata.get("agent") and f"agent {given.metadata['agent']}",
-        given.session_id and given.session_id != origin.span_id and f"session {given.session_id}",
         given.model,
         given.usage and f"{given.usage.input:,} + {given.usage.output:,} tokens",
         None if given.duration_ms is None else f"{given.duration_ms / 1000:,.2f} s",
         "incomplete: a call of a tool was not continued" if given.metadata.get("incomplete") else None,
     ]
     named = "  ".join(one_line(str(fact)) for fact in facts if fact)
-    return f"{source_of(origin.file, origin.line, origin.part)}  span {origin.span_id}  {named}".rstrip()
+    yield f"{source_of(origin.file, origin.line, origin.part)}  {named}".rstrip()
+    session = f"  session {given.session_id}" if given.session_id != origin.span_id else ""
+    yield f"  {printable(f'span {origin.span_id}{session}')}"
 
 
 def _messages(given: EvaluationInput) -> Iterator[Message]:
