@@ -259,7 +259,7 @@ def test_a_number_of_lines_is_drawn_from_all_of_them(folder: Path, score: Call) 
         (["-o", "log.jsonl"], "is also an input file"),
         (["-o", "config.yaml/x.jsonl"], "cannot write"),
         (["missing.jsonl"], "no such file"),
-        (["."], "is a folder without transcripts of coding agents"),
+        (["empty"], "is a folder without transcripts of coding agents and without logs"),
         (["-", "-"], "only once"),
         (["--config", "missing.yaml"], "does not exist"),
     ],
@@ -268,6 +268,7 @@ def test_wrong_usage_is_refused_before_anything_is_judged(
     folder: Path, score: Call, arguments: list[str], said: str
 ) -> None:
     write_lines(folder / "log.jsonl", *answers(GOOD))
+    (folder / "empty").mkdir()
     before = (folder / "log.jsonl").read_text()
     code, out, err = score("log.jsonl", *arguments)
     assert (code, out) == (4, "")

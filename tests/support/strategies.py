@@ -303,6 +303,8 @@ def case_results(draw: st.DrawFn) -> CaseResult:
             line=counts,
             part=counts,
             line_digest=texts,
+            trace_id=texts,
+            span_id=texts,
             seq=maybe(counts),
         )
     )

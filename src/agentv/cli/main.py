@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, Entry] = {
     "rescore": Entry("agentv.cli.running.rescore", "Re-evaluate stored answers without calling targets."),
     "merge": Entry("agentv.cli.running.merge", "Merge the shards of a run into one run."),
     "score": Entry("agentv.cli.running.score", "Evaluate logged answers from files or standard input."),
+    "traces": Entry("agentv.cli.running.traces", "Show the conversations in traces of agents."),
     "view": Entry("agentv.cli.results.view", "Open stored runs in the browser."),
     "ui": Entry("agentv.cli.results.view", "Alias of view.", hidden=True),
     "show": Entry("agentv.cli.results.show", "Show the results of a run."),

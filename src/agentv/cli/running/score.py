@@ -18,12 +18,14 @@ from agentv.cli.environment import environment_notes
 from agentv.cli.options import ALLOW_PATH_OPTION, OTEL_OPTIONS, OtelOptions, Span, take_otel_options
 from agentv.cli.running.otel import make_export, print_exports
 from agentv.cli.running.stopping import stopping_on_signals
+from agentv.cli.running.traces import IDLE_OPTION, UNIT_OPTION
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
 from agentv.engine.criteria.answer_filter import AnswerFilter, load_judged_answers
 from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.inputs import suite_of_file, target_of_file
 from agentv.engine.criteria.lines import LogAnswers, LogReading
+from agentv.engine.criteria.log_files import log_files
 from agentv.engine.criteria.log_stream import sampled_lines
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.criteria.run_record import ScoredRun
@@ -51,6 +53,7 @@ from agentv.storage.records.json_line import encode
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.lazy import LazyStore, NoStore
+from agentv.telemetry.joining import JoinOptions
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import ConfigError, StorageError, UnknownNameError
 from agentv.types.evaluation_input import milliseconds_of
@@ -101,6 +104,7 @@ class ScoreOptions(Struct, frozen=True):
 
 def score_files(files: Sequence[str], options: ScoreOptions) -> int:
     """Evaluate the lines of the files; return the exit code. Text that evaluators print goes to standard error."""
+    named, files = files, log_files(files)
     with own_stdout() as stdout:
         stream = sys.stderr if options.output == _STDOUT else stdout
         clock = make_clock()
@@ -118,7 +122,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         export = None if options.otel is None else make_export(options.otel, find_home(Path.cwd()))
         run_id = new_run_id(clock, random.SystemRandom()) if options.is_stored else ""
         since = None if options.since_s is None else clock() - timedelta(seconds=options.since_s)
-        store = _new_store(files, options, tasks, gates, run_id, since=since) if options.is_stored else NoStore()
+        store = _new_store(named, options, tasks, gates, run_id, since=since) if options.is_stored else NoStore()
         recorder = StreamRecorder(
             stream_plan(tasks.specs, gates, home=find_home(Path.cwd()), options=run_options(options)),
             store,
@@ -129,7 +133,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             warnings=(*environment_notes(click.get_current_context()), *tasks.plan.warnings),
         )
         lines = LogAnswers(
-            sampled_lines(files, options.sample, since),
+            sampled_lines(files, options.sample, since, options.reading.joining),
             RunAnswers(tasks, are_recorded=options.is_stored),
             clock,
             options.reading,
@@ -233,6 +237,8 @@ def _new_store(
         "files": list(files),
         "map": dict(options.reading.paths),
         "extra": options.reading.extra,
+        "unit": options.reading.joining.unit,
+        "idle_s": options.reading.joining.idle_s,
         **options.sampling,
         "only": options.only,
         "judge": options.judge,
@@ -249,7 +255,7 @@ def _new_store(
         home=home,
         folder=str(cwd),
         name=options.name,
-        targets=() if options.target_field else _targets_of(files),
+        targets=() if options.target_field else _targets_of(log_files(files)),
         gates=gates,
         options=run_options(options).to_json(),
         reading=settings,
@@ -372,7 +378,11 @@ class Output:
 
 def _source_to_json(origin: Origin) -> JsonObject:
     source: dict[str, JsonValue] = {"file": origin.file, "line": origin.line}
-    return {**source, "part": origin.part} if origin.part > 1 else source
+    if origin.part > 1:
+        source["part"] = origin.part
+    if origin.span_id:
+        source |= {"trace_id": origin.trace_id, "span_id": origin.span_id}
+    return source
 
 
 class Screen:
@@ -474,6 +484,8 @@ class Screen:
     is_flag=True,
     help="Score only answers that no earlier run with the same --name has judged.",
 )
+@UNIT_OPTION
+@IDLE_OPTION
 @click.option("--name", metavar="NAME", help="Name of the run, for later commands.")
 @click.option(
     "--no-store", "is_stored", is_flag=True, flag_value=False, default=True, help="Do not store the scores as a run."
@@ -555,15 +567,16 @@ class Screen:
 @OTEL_OPTIONS[1]
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
-    """Evaluate logged answers from files (JSON Lines, JSON, CSV, TSV, Parquet) or from standard input (-).
+    """Evaluate logged answers from files (JSON Lines, JSON, CSV, TSV, Parquet), folders or standard input (-).
 
     Transcripts of coding agents (Claude Code, Codex, GitHub Copilot, Gemini CLI, OpenCode, pi) are read as they are:
     each prompt of the user is one answer. A folder stands for the transcripts below it.
 
     JSON Lines and JSON may be compressed (.gz). Lines with {id, prompt, response} or {id, messages} are understood as
-    they are, and so are exports of Langfuse, LangSmith, OpenAI, OpenTelemetry (OTLP) and Phoenix. For other lines, give
-    the place of each field with --map. Lines are scored as they arrive, so the input can be an endless stream. After
-    Ctrl-C or SIGTERM, the lines in progress are completed.
+    they are, and so are exports of Langfuse, LangSmith and OpenAI. Spans of traces (OpenTelemetry in JSON or protocol
+    buffers, Phoenix) are joined into answers; agentv traces show prints them. For other lines, give the place of each
+    field with --map. Lines are scored as they arrive, so the input can be an endless stream. After Ctrl-C or SIGTERM,
+    the lines in progress are completed.
 
     Without gates, every judged line must pass. Exit codes: 0 passed; 1 a gate failed; 2 standard output was closed; 3
     incomplete: more errors than --max-errors, or no judged line; 4 invalid usage or files; 5 no line to score; 130 or
@@ -589,7 +602,8 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
     if given.pop("as_json"):
         given["display"] = "json"
-    reading = LogReading(parse_map(given.pop("paths")), given.pop("extra"))
+    joining = JoinOptions(given.pop("unit"), given.pop("idle_s"))
+    reading = LogReading(parse_map(given.pop("paths")), given.pop("extra"), joining)
     sampling = {name: given.pop(name) for name in ("sample", "sample_by", "seed")}
     sample = make_sample(sampling["sample"], by=sampling["sample_by"], seed=sampling["seed"])
     if sample.count is not None and (given["is_new"] or given["since_s"] is not None):

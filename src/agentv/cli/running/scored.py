@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
@@ -33,6 +33,7 @@ from agentv.cli.terminal import own_stdout
 from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.lines import LogAnswers, LogReading
+from agentv.engine.criteria.log_files import log_files
 from agentv.engine.criteria.log_stream import ScoredLines, sampled_lines
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.criteria.run_record import ScoredRun
@@ -53,6 +54,7 @@ from agentv.reports.run.score import ResumeSource
 from agentv.scoring.counting.sampling import make_sample
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.storage.run.stored import SCORED, StoredRun
+from agentv.telemetry.joining import DEFAULT_IDLE_S, JoinOptions
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock
@@ -63,18 +65,19 @@ _DISPLAYS = ("auto", "live", "plain", "json", "none")
 
 def score_rest(stored: StoredRun, output: OutputOptions, continue_options: ContinueOptions) -> int:
     """Score the lines that a run has not scored yet; return the exit code."""
-    settings, files = _score_settings(stored), _log_files(stored)
-    if not files:
+    settings, named = _score_settings(stored), _log_files(stored)
+    if not named:
         raise ConfigError(f"run {stored.run_id} was made from Python, so there are no lines left to score")
-    if STDIN in files and sys.stdin.isatty():
+    if STDIN in named and sys.stdin.isatty():
         raise ConfigError(
             f"run {stored.run_id} read standard input; pipe the same stream into it again, as in: "
             f"cat log.jsonl | agentv resume {stored.run_id}; lines that are stored already are skipped"
         )
 
     with contextlib.chdir(working_folder(stored.run, stored.folder.resolve().parent.parent)):
+        files = log_files(named)
         check_sources(files)
-        _refuse_changed_log(stored)
+        _refuse_changed_log(stored, files)
 
     def make_source(answers: RunAnswers, recorder: StreamRecorder, _cases: CaseRunner) -> StreamSource:
         answers.restore(stored, files=files, on_row=recorder.count_stored)
@@ -84,7 +87,7 @@ def score_rest(stored: StoredRun, output: OutputOptions, continue_options: Conti
         since = _moment(settings, "since")
         name = stored.run.name if settings.get("new") is True else None
         return LogAnswers(
-            sampled_lines(files, sample, since),
+            sampled_lines(files, sample, since, _reading(settings).joining),
             answers,
             answers.tasks.clock,
             _reading(settings),
@@ -97,7 +100,7 @@ def score_rest(stored: StoredRun, output: OutputOptions, continue_options: Conti
     return _continue(stored, output, continue_options, make_source, resume_from=resume_source(files))
 
 
-def _refuse_changed_log(stored: StoredRun) -> None:
+def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
     """Refuse files in which a scored line has changed. Raises ConfigError for the first difference."""
     scored = ScoredLines(stored.run_id)
     for answer in stored.all_answers():
@@ -111,7 +114,7 @@ def _refuse_changed_log(stored: StoredRun) -> None:
             "changes to its log cannot be detected",
             err=True,
         )
-    asyncio.run(scored.refuse_changes())
+    asyncio.run(scored.refuse_changes(files, _reading(_score_settings(stored)).joining))
 
 
 def score_again(
@@ -299,9 +302,14 @@ def _score_options(stored: StoredRun, continue_options: ContinueOptions, configu
 
 def _reading(settings: JsonObject) -> LogReading:
     paths = settings.get("map")
+    idle_s = settings.get("idle_s")
     return LogReading(
         {key: str(value) for key, value in paths.items()} if isinstance(paths, Mapping) else {},
         "metadata" if settings.get("extra") == "metadata" else "error",
+        JoinOptions(
+            "conversation" if settings.get("unit") == "conversation" else "answer",
+            float(idle_s) if isinstance(idle_s, int | float) else DEFAULT_IDLE_S,
+        ),
     )
 
 

@@ -19,6 +19,7 @@ from agentv.loading.suites.recorded import read_log_line
 from agentv.messages.logs.mapping import Extra, LogMap
 from agentv.messages.logs.reading import TraceStep
 from agentv.scoring.counting.groups import METADATA
+from agentv.telemetry.joining import JoinOptions
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure
@@ -30,10 +31,12 @@ from agentv.types.records.result import CaseResult
 
 
 class LogReading(Struct, frozen=True):
-    """How lines are read: the paths of `--map`, and the treatment of unknown keys."""
+    """How lines are read: the paths of `--map`, the treatment of unknown keys, and the unit of traces."""
 
     paths: LogMap = {}
     extra: Extra = "error"
+    joining: JoinOptions = JoinOptions()
+    """How the spans of traces become answers."""
 
 
 class LineSource(Protocol):
@@ -57,7 +60,7 @@ class LineSource(Protocol):
 
     @property
     def notes(self) -> Callable[[], Iterable[str]]:
-        """Returns what in the files was not read as an answer."""
+        """Returns what the user should know of the stream, such as what in it was not read as an answer."""
 
 
 class LogAnswers(Struct):
@@ -101,7 +104,7 @@ class LogAnswers(Struct):
         if line is None:
             self.is_over = True
             return None
-        origin = Origin(line.file, line.number, line.part, content_digest(line))
+        origin = _origin_of(line)
         if self.answers.is_finished(origin):
             return None
         if not isinstance(line, Line):
@@ -162,7 +165,9 @@ class LogAnswers(Struct):
             )
         if (reason := self.filter.why_none()) is not None:
             return reason
-        return f"no line is in the sample ({self.read:,} read)" if self.read else "there are no lines"
+        if self.read:
+            return f"no line is in the sample ({self.read:,} read)"
+        return "; ".join(self.lines.notes()) or "there are no lines"
 
     def notes(self) -> Iterator[str]:
         """Yield what the user should know of the lines that were read."""
@@ -186,6 +191,11 @@ class LogAnswers(Struct):
             yield f"{lines} the id of a stored line, but another answer; pipe the same stream, from its start"
         if (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
+
+
+def _origin_of(line: ReadLine) -> Origin:
+    ids = (line.trace_id, line.span_id) if isinstance(line, Line) else ("", "")
+    return Origin(line.file, line.number, line.part, content_digest(line), *ids)
 
 
 def named_value(given: EvaluationInput, name: str) -> str | None:

@@ -5,7 +5,7 @@ import heapq
 import stat
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from datetime import datetime
 from hashlib import blake2b
 from itertools import takewhile
@@ -15,17 +15,18 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.engine.criteria.trace_lines import TraceLines
 from agentv.engine.criteria.transcript_lines import TranscriptLines
 from agentv.execution.processes.line_stream import STDIN, Line, LineStream, LostLine, ReadLine
 from agentv.loading.datasets.log_rows import is_table, log_rows
 from agentv.loading.datasets.rows import Row
 from agentv.loading.datasets.transcripts import find_program
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
-from agentv.messages.logs.fields import is_otlp
-from agentv.messages.logs.otel import spans_of
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.keys.identity import DigestMap
 from agentv.storage.records.json_line import decode_value
+from agentv.telemetry.binary import BINARY_SUFFIXES, looks_binary
+from agentv.telemetry.joining import JoinOptions
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.messages_json import compact_json
 from agentv.types.records.answer import source_of
@@ -48,10 +49,12 @@ class SampledLines:
     key.
     """
 
-    def __init__(self, stream: LineBatches, sample: Sample, notes: Callable[[], Iterable[str]] = tuple) -> None:
-        self.notes = notes
-        """Returns what in the files was not read as an answer."""
+    def __init__(
+        self, stream: LineBatches, sample: Sample, notes: Callable[[], Iterable[str]] = tuple[str, ...]
+    ) -> None:
         self.read = self.keyed = 0
+        self.notes = notes
+        """Returns what the user should know of the stream."""
         self._stream = stream
         self._sample = sample
         self._batches: AsyncGenerator[list[ReadLine], None] = stream.batches()
@@ -138,9 +141,14 @@ def _is_blank(line: ReadLine) -> bool:
 _ROWS_PER_BATCH = 64
 
 
-def sampled_lines(files: Sequence[str], sample: Sample, since: datetime | None = None) -> SampledLines:
-    """Return the sampled lines of some files, for workers to pull; of transcripts only answers `since` a time."""
-    stream = LogStream(files, max_bytes=MAX_LINE_BYTES, since=since)
+def sampled_lines(
+    files: Sequence[str], sample: Sample, since: datetime | None = None, joining: JoinOptions | None = None
+) -> SampledLines:
+    """Return the sampled lines of some files, for workers to pull.
+
+    Of transcripts, only answers `since` a time are lines; spans are joined into answers first.
+    """
+    stream = LogStream(files, max_bytes=MAX_LINE_BYTES, since=since, joining=joining)
     return SampledLines(stream, sample, stream.notes)
 
 
@@ -151,10 +159,19 @@ class LogStream:
     for the transcripts in it. Raises MissingExtraError for a Parquet file without its package.
     """
 
-    def __init__(self, files: Sequence[str], *, max_bytes: int, since: datetime | None = None) -> None:
+    def __init__(
+        self,
+        files: Sequence[str],
+        *,
+        max_bytes: int,
+        since: datetime | None = None,
+        joining: JoinOptions | None = None,
+    ) -> None:
         self._files = files
         self._max_bytes = max_bytes
         self._transcripts = TranscriptLines(since)
+        is_endless = not all(_is_regular(file) or _is_folder(file) for file in files)
+        self._traces = TraceLines(replace(joining or JoinOptions(), is_endless=is_endless), files)
         self._current: LineStream | None = None
         self._is_stopped = False
 
@@ -169,22 +186,56 @@ class LogStream:
         previous: ReadLine | None = None
         async for batch in self._read():
             for index, line in enumerate(batch):
+                if line.part > 1 or (isinstance(line, Line) and line.span_id):  # numbered already
+                    continue
                 if previous is not None and (previous.file, previous.number) == (line.file, line.number):
                     batch[index] = replace(line, part=previous.part + 1)
                 previous = batch[index]
             yield batch
 
+    def notes(self) -> Iterator[str]:
+        """Yield what in the files was not read as an answer, and what is not certain of traces."""
+        yield from self._transcripts.notes()
+        yield from self._traces.notes()
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The number of spans and of traces."""
+        return self._traces.counts
+
     async def _read(self) -> AsyncGenerator[list[ReadLine], None]:
-        for file in takewhile(lambda _: not self._is_stopped, self._all_files()):
-            batches = self._batches_of(file)
-            if batches is not None:
-                for batch in takewhile(lambda _: not self._is_stopped, batches):
-                    await asyncio.sleep(0)
-                    yield batch
-                continue
-            self._current = LineStream([file], max_bytes=self._max_bytes)
-            async for lines in self._current.batches():
-                yield [part for line in lines for part in _split_spans(line)]
+        try:
+            for file in takewhile(lambda _: not self._is_stopped, self._all_files()):
+                async for lines in self._read_file(file):
+                    kept = [kept for line in lines if (kept := self._traces.take(line)) is not None]
+                    yield [*kept, *self._traces.ready()]
+            if not self._is_stopped and (rest := self._traces.rest()):
+                yield rest
+        finally:
+            self._traces.close()
+
+    async def _read_file(self, file: str) -> AsyncGenerator[list[ReadLine], None]:
+        batches = self._batches_of(file)
+        if batches is not None:
+            for batch in takewhile(lambda _: not self._is_stopped, batches):
+                await asyncio.sleep(0)
+                yield batch
+            return
+        if file.endswith(BINARY_SUFFIXES) or looks_binary(await _head(file)):
+            yield await self._read_binary(file)
+            return
+        self._current = LineStream([file], max_bytes=self._max_bytes)
+        async for lines in self._current.batches():
+            yield lines
+
+    async def _read_binary(self, file: str) -> list[ReadLine]:
+        try:
+            data = await _whole(file)
+        except OSError as error:
+            return [LostLine(file, 1, f"cannot be read: {error.strerror or error}")]
+        if data is None:
+            return [LostLine(file, 1, f"the file has more than {MAX_LINE_BYTES // 2**20} MiB")]
+        return self._traces.take_binary(data, file)
 
     def _all_files(self) -> Iterator[str]:
         for file in self._files:
@@ -202,27 +253,34 @@ class LogStream:
         program = find_program(Path(file))
         return None if program is None else self._transcripts.batches(file, program)
 
-    def notes(self) -> Iterator[str]:
-        """Yield what in the files was not read as an answer."""
-        yield from self._transcripts.notes()
+
+async def _head(file: str) -> bytes:
+    """Return the first bytes of a regular file, decompressed; b"" for any other file, which cannot be read twice."""
+    if not _is_regular(file):
+        return b""
+    head = b""
+    with suppress(OSError):
+        async with aclosing(LineStream([file], max_bytes=MAX_LINE_BYTES).blocks(file)) as blocks:
+            async for block in blocks:
+                head += block
+                if len(head) >= _HEAD_BYTES:
+                    break
+    return head
 
 
-def _split_spans(line: ReadLine) -> Iterator[ReadLine]:
-    """Yield the spans of an OTLP export as lines of their own, or the export as lost if it has wrong parts.
+async def _whole(file: str) -> bytes | None:
+    """Return the content of a file, decompressed; None if it is too large."""
+    parts, size = [], 0
+    async with aclosing(LineStream([file], max_bytes=MAX_LINE_BYTES).blocks(file)) as blocks:
+        async for block in blocks:
+            parts.append(block)
+            size += len(block)
+            if size > MAX_LINE_BYTES:
+                return None
+    return b"".join(parts)
 
-    Any other line is yielded as it is.
-    """
-    if isinstance(line, Line) and (b'"resourceSpans"' in line.data or b'"resource_spans"' in line.data):
-        with suppress(ValueError):  # a line that is not valid JSON is reported when it is read
-            export = decode_value(line.data)
-            if is_otlp(export):
-                try:
-                    yield from (replace(line, data=compact_json(span).encode()) for span in spans_of(export))
-                except EvalFileError as error:
-                    faults = "; ".join(f"{problem.json_path} {problem.message}" for problem in error.problems)
-                    yield LostLine(line.file, line.number, faults)
-                return
-    yield line
+
+_HEAD_BYTES = 64
 
 
 def _table_batches(file: str) -> Iterator[list[ReadLine]]:
@@ -248,8 +306,10 @@ _DIGEST_BYTES = 8
 
 
 def content_digest(line: ReadLine) -> str:
-    """Return the digest of a line's content, 16 hexadecimal digits; empty for a line that could not be read."""
-    return blake2b(line.data, digest_size=_DIGEST_BYTES).hexdigest() if isinstance(line, Line) else ""
+    """Return the digest of a line's content, 16 hexadecimal digits; empty for one without final content."""
+    if not isinstance(line, Line) or line.is_open:
+        return ""
+    return blake2b(line.data, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 class ScoredLines(Struct):
@@ -272,23 +332,24 @@ class ScoredLines(Struct):
         """True if the lines have digests, which a run of an older version lacks."""
         return bool(self._last) or not self.lines
 
-    async def refuse_changes(self) -> None:
-        """Raise ConfigError for the first scored line that is no longer in its file, or whose content differs."""
-        for file, last in self._last.items():
-            if file == STDIN:
-                continue
+    async def refuse_changes(self, files: Sequence[str], joining: JoinOptions | None = None) -> None:
+        """Raise ConfigError for the first scored line that is no longer in its file, or whose content differs.
+
+        All of `files`, those that were named, are read together, because a trace may be in several.
+        """
+        scored = [file for file in self._last if file != STDIN]
+        for file in scored:
             _check_regular(file)
-            stream, number = LogStream([file], max_bytes=MAX_LINE_BYTES), 0
-            batches = stream.batches()
-            async for batch in batches:
-                for line in batch:
-                    number = max(number, line.number)
-                    self._compare(line)
-                if number > last:
-                    break
-            await batches.aclose()
-            if number < last:
-                raise ConfigError(f"{file}: no longer has line {last}, which run {self.run_id} has scored; {_ADVICE}")
+        last: dict[str, int] = {}
+        named = [file for file in files if file != STDIN]
+        async for batch in LogStream(named, max_bytes=MAX_LINE_BYTES, joining=joining).batches():
+            for line in batch:
+                last[line.file] = max(line.number, last.get(line.file, 0))
+                self._compare(line)
+        for file in scored:
+            if last.get(file, 0) < self._last[file]:
+                number = self._last[file]
+                raise ConfigError(f"{file}: no longer has line {number}, which run {self.run_id} has scored; {_ADVICE}")
 
     def _compare(self, line: ReadLine) -> None:
         source = source_of(line.file, line.number, line.part)
@@ -299,11 +360,18 @@ class ScoredLines(Struct):
 
 def _check_regular(file: str) -> None:
     """Raise ConfigError for a scored file that is gone, or cannot be read again."""
-    path = Path(file)
-    if not path.exists():
+    if not Path(file).exists():
         raise ConfigError(f"{file}: no such file; {_ADVICE}")
-    if not stat.S_ISREG(path.stat().st_mode):
+    if not _is_regular(file):
         raise ConfigError(f"{file}: not a regular file, so it cannot be read again; {_ADVICE}")
+
+
+def _is_regular(file: str) -> bool:
+    return file != STDIN and stat.S_ISREG(Path(file).stat().st_mode)
+
+
+def _is_folder(file: str) -> bool:
+    return file != STDIN and Path(file).is_dir()
 
 
 _ADVICE = "restore the file, or score its present content as a new run with agentv score"

@@ -177,7 +177,7 @@ class StoredAnswers:
 
     def _failed_row(self, row: CaseResult, answer: Answer, message: str) -> CaseResult:
         failure = Failure("config_error", message, stage="evaluator")
-        origin = Origin(row.file, row.line, row.part, row.line_digest)
+        origin = Origin(row.file, row.line, row.part, row.line_digest, row.trace_id, row.span_id)
         failed = unread_row(row.run_id, row.slot, row.dataset, origin, failure, now=self._cases.runtime.clock())
         return replace(
             failed,

@@ -28,7 +28,7 @@ from agentv.types.evaluation import EvaluatorResult, PromptInputs
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import ProviderRequest
-from agentv.types.records.answer import Answer
+from agentv.types.records.answer import Answer, Origin
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
 
@@ -221,13 +221,22 @@ class GivenCase(Struct, frozen=True):
             summary=None if answer.output_messages is None else trace_summary(answer.output_messages, None),
             outcome=_outcome(judged),
         )
-        session_id, origin = self.stored.input.session_id, answer.origin
-        if origin is None:
-            earlier = self.stored.row
-            part, digest_ = (1, "") if earlier is None else (earlier.part, earlier.line_digest)
-        else:
-            part, digest_ = origin.part, origin.digest
-        return replace(row, session_id=session_id, part=part, line_digest=digest_)
+        session_id, origin = self.stored.input.session_id, answer.origin or _origin_of(self.stored.row)
+        return replace(
+            row,
+            session_id=session_id,
+            part=origin.part,
+            line_digest=origin.digest,
+            trace_id=origin.trace_id,
+            span_id=origin.span_id,
+        )
+
+
+def _origin_of(row: CaseResult | None) -> Origin:
+    """Return the place of the answer of an earlier row."""
+    if row is None:
+        return Origin("", 0)
+    return Origin(row.file, row.line, row.part, row.line_digest, row.trace_id, row.span_id)
 
 
 def _outcome(judged: JudgedCriteria) -> Outcome:

@@ -76,6 +76,8 @@ def unread_row(
         line=origin.line,
         part=origin.part,
         line_digest=origin.digest,
+        trace_id=origin.trace_id,
+        span_id=origin.span_id,
     )
 
 

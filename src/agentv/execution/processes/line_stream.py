@@ -41,6 +41,11 @@ class Line(Struct, frozen=True):
     A JSON document on one line may hold several records. LineStream leaves the number at 1; its caller numbers the
     parts.
     """
+    trace_id: str = ""
+    """`trace_id` and `span_id` are those of a span that the record was made from; empty for any other record."""
+    span_id: str = ""
+    is_open: bool = False
+    """True for a record that later lines may complete."""
 
 
 class LostLine(Struct, frozen=True):
@@ -87,7 +92,7 @@ class LineStream:
         for file in takewhile(lambda _: not self._is_stopped, self._files):
             lines = (_Document if is_json_file(file) else _Lines)(file, self._max_bytes)
             try:
-                async for block in self._blocks(file):
+                async for block in self.blocks(file):
                     yield lines.add(block)
             except OSError as error:
                 yield [*lines.rest(), LostLine(file, lines.number + 1, f"cannot be read: {error.strerror or error}")]
@@ -95,7 +100,8 @@ class LineStream:
                 # A stopped stream may have received only a part of its last line.
                 yield [] if self._is_stopped else lines.rest()
 
-    async def _blocks(self, file: str) -> AsyncGenerator[bytes, None]:
+    async def blocks(self, file: str) -> AsyncGenerator[bytes, None]:
+        """Yield the content of a file as it arrives, decompressed. Raises OSError."""
         descriptor = _STDIN_DESCRIPTOR if file == STDIN else os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             start = await self._read(descriptor)

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from agentv.execution.processes.line_stream import PAGE_KEYS, split_document
 from agentv.loading.datasets.rows import Row, SpanFile, open_rows
+from agentv.loading.datasets.trace_rows import joined_rows
 from agentv.loading.files.kinds import TABLE_SUFFIXES, is_span_file
 from agentv.loading.files.text import read_lines, read_text, shown
 from agentv.loading.models.reader import kind_of
-from agentv.messages.logs.fields import decoded, is_otlp
+from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.mapping import LogMap
-from agentv.messages.logs.otel import spans_of
 from agentv.messages.logs.reading import TraceStep, is_export, read_conversation
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue, snake_case
@@ -72,13 +72,10 @@ def whole_rows(path: Path) -> Iterator[tuple[int, JsonObject]]:
         rows = log_rows(path)
     else:
         rows = SpanFile(path, shown(path)) if is_span_file(path) else _document_rows(path)
-    for row in rows:
+    for row in joined_rows(rows, shown(path)):
         if row.problems:
             raise EvalFileError(shown(path), row.problems)
-        try:
-            yield from ((row.line, each) for each in records_of(row.values))
-        except EvalFileError as error:
-            raise EvalFileError(shown(path), in_line(error, shown(path), row.line)) from None
+        yield from ((row.line, each) for each in records_of(row.values))
 
 
 def _document_rows(path: Path) -> Iterator[Row]:
@@ -95,21 +92,12 @@ def _document_rows(path: Path) -> Iterator[Row]:
         raise EvalFileError(shown(path), (problem,)) from None
 
 
-def in_line(error: EvalFileError, path: str, line: int) -> tuple[Problem, ...]:
-    """Return the problems of a record with their line in the file."""
-    return tuple(replace(each, path=path, line=line, column=1) for each in error.problems)
-
-
 def records_of(values: JsonObject, *, is_whole: bool = False) -> Iterator[JsonObject]:
-    """Yield the spans of an OTLP export, or the records of a page that an API returned; any other object as it is.
+    """Yield the records of a page that an API returned; any other object as it is.
 
     A page has a list of exports of known programs under a key such as `data`. If the object `is_whole`, the only one of
-    its file, records of other programs count too, if they have an `id`. Raises EvalFileError for an OTLP export with
-    wrong parts.
+    its file, records of other programs count too, if they have an `id`.
     """
-    if is_otlp(values):
-        yield from spans_of(values)
-        return
     page = next((values[key] for key in PAGE_KEYS if _is_page(values.get(key), is_whole=is_whole)), None)
     if isinstance(page, list) and not _RECORD_KEYS & values.keys():
         yield from (cast(JsonObject, each) for each in page)

@@ -11,7 +11,8 @@ import yaml
 from msgspec import Struct
 
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, read_lines
-from agentv.messages.logs.fields import decoded, is_otlp
+from agentv.messages.logs.fields import decoded
+from agentv.telemetry.spans import is_trace
 
 YAML_SUFFIXES = (".yaml", ".yml")
 TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -168,10 +169,10 @@ def _first_line(path: Path) -> str:
 
 
 def is_span_file(path: Path) -> bool:
-    """Return True for a JSON Lines file whose first line that is not blank is an OTLP export."""
+    """Return True for a JSON Lines file whose first line that is not blank is an OTLP export or a span."""
     lines = (line.removeprefix(BYTE_ORDER_MARK) for line in read_lines(path))
     first = next((line for line in lines if line.strip()), b"")
-    return is_otlp(decoded(first.decode(errors="replace")))
+    return is_trace(decoded(first.decode(errors="replace")))
 
 
 def _top_level_entries(text: str) -> Iterator[tuple[str, str, Shape]]:

@@ -1,7 +1,7 @@
 """Cases made from the rows of datasets: by the roles of columns, and by a template of a case."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from sys import getsizeof
 from typing import TYPE_CHECKING, cast
@@ -308,21 +308,18 @@ def _add_roles(filled: dict[str, JsonValue], roles: _RoleValues) -> None:
         filled["metadata"] = {**roles.metadata, **(metadata or {})}
 
 
-def _split_records(row: Row, shown: str, columns: Mapping[str, str]) -> Iterator[Row]:
-    """Yield spans of an OTLP export, and records of a page that an API returned, as rows; any other row unchanged.
+def _split_records(row: Row, columns: Mapping[str, str]) -> Iterator[Row]:
+    """Yield the records of a page that an API returned as rows; any other row unchanged.
 
-    A row that has one of `columns` is also unchanged. An invalid export becomes one row with problems.
+    A row that has one of `columns` is also unchanged.
     """
     if any(at_path(row.values, column) is not None for column in columns.values()):
         yield row
         return
-    from agentv.loading.datasets.log_rows import in_line, records_of  # noqa: PLC0415
+    from agentv.loading.datasets.log_rows import records_of  # noqa: PLC0415
 
-    try:
-        for each in records_of(row.values, is_whole=row.is_whole):
-            yield row if each is row.values else Row(row.line, each)
-    except EvalFileError as error:
-        yield Row(row.line, {}, in_line(error, shown, row.line))
+    for each in records_of(row.values, is_whole=row.is_whole):
+        yield row if each is row.values else Row(row.line, each)
 
 
 class DatasetCases(Struct, frozen=True):
@@ -355,14 +352,19 @@ class DatasetCases(Struct, frozen=True):
         """Yield the rows after line `after_line`: a case if there are no warnings, else what was read."""
         name, rules = self.rows.shown, self.rules
         plain = PlainRows(rules) if isinstance(self.rows, TableFile) else None
-        for row in self.rows:
+        rows: Iterable[Row] = self.rows
+        if isinstance(rows, SpanFile | ListFile):
+            from agentv.loading.datasets.trace_rows import joined_rows  # noqa: PLC0415 - few datasets are traces
+
+            rows = joined_rows(rows, name)
+        for row in rows:
             if row.line <= after_line:
                 continue
             case = None if plain is None else plain.case(row)
             if case is not None:
                 yield case
                 continue
-            read = [read_row(each, name, rules) for each in _split_records(row, name, rules.columns)]
+            read = [read_row(each, name, rules) for each in _split_records(row, rules.columns)]
             if plain is not None:
                 plain.compare(row, read)
             yield from read
@@ -390,7 +392,7 @@ def check_rows(rows: RowFile, rules: RowRules, *, most: int) -> tuple[CaseSource
             head.append(row.case)
     if len(read) < most and size <= _HEAD_BYTES:
         return ListedCases(tuple(head)), read
-    # With cached rows, reading would continue at the line after them, but many spans share a line.
+    # With cached rows, reading would continue at the line after them, but the spans of many lines are joined.
     return DatasetCases(rows, rules, () if isinstance(rows, SpanFile) else tuple(head)), read
 
 

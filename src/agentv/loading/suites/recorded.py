@@ -14,7 +14,11 @@ from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, read_text, shown
 from agentv.messages.logs.mapping import Extra, LogMap
 from agentv.messages.logs.reading import LoggedLine, read_logged
+from agentv.telemetry.joining import join_spans
+from agentv.telemetry.spans import is_trace, spans_of
 from agentv.types.errors import EvalFileError
+from agentv.types.fields import Problems
+from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
 
 MAX_LINE_BYTES = MAX_BYTES
@@ -24,7 +28,7 @@ MAX_LINE_BYTES = MAX_BYTES
 def read_log_line(
     data: bytes, file: str, number: int, *, paths: LogMap | None = None, extra: Extra = "error"
 ) -> LoggedLine:
-    """Return the answer on a line of a log. Raises EvalFileError with all problems."""
+    """Return the answer on a line of a log, of a span as if it were the only one. Raises EvalFileError."""
     text = decode(data, file, first_line=number)
     document = quick_json(text, file, number)
     if document is None:
@@ -32,10 +36,24 @@ def read_log_line(
         if document is None or problems:
             raise EvalFileError(file, problems)
     try:
-        return read_logged(document.value, paths=paths, extra=extra)
+        return read_logged(_joined(document.value), paths=paths, extra=extra)
     except EvalFileError as error:
         problems = tuple(replace(each, path=file, line=number, column=1) for each in error.problems)
         raise EvalFileError(file, problems) from None
+
+
+def _joined(value: JsonValue) -> JsonValue:
+    """Return the answer in a line of spans as a line in our own keys; any other value as it is."""
+    if not isinstance(value, dict) or not is_trace(value):
+        return value
+    answers, report = join_spans(spans_of(value))
+    if len(answers) == 1 and answers[0].error is None:
+        return answers[0].to_line()
+    problems = Problems("span")
+    what = f"has {len(answers)} answers" if answers else f"has no answer: {next(report.notes(), 'no call of a model')}"
+    problems.add("$", answers[0].error or what if answers else what)
+    problems.raise_any()
+    return value
 
 
 MAX_PIECE_CHARACTERS = 6_000

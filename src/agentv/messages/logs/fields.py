@@ -1,9 +1,9 @@
-"""The values in a logged line, located but not yet parsed, the sign of an export, and times as logs write them."""
+"""The values in a logged line, located but not yet parsed, and times as logs write them."""
 
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Literal, TypeAlias, TypeGuard
+from typing import Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct, field
@@ -53,14 +53,6 @@ def find_fields(value: JsonObject, paths: Mapping[str, str | tuple[str, ...]]) -
                 fields[name] = Found(item, f"$.{path}", "recorded")
                 break
     return fields
-
-
-def is_otlp(value: object) -> TypeGuard[JsonObject]:
-    """Return True for an export of spans: the body of an OTLP request in JSON."""
-    return isinstance(value, Mapping) and any(isinstance(value.get(key), list) for key in RESOURCE_KEYS)
-
-
-RESOURCE_KEYS = ("resourceSpans", "resource_spans")
 
 
 _STEP = re.compile(r"[^.\[\]]+")

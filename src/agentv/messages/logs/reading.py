@@ -9,16 +9,13 @@ from msgspec.structs import replace
 
 from agentv.messages.logs.fields import Found, LogRecord, decoded, keys_of, logged_moment
 from agentv.messages.logs.mapping import INPUT_KEYS, KNOWN_KEYS, Extra, LogMap, read_own, with_mapped_fields
-from agentv.messages.logs.otel import is_otel, read_otel
 from agentv.messages.logs.services import (
     is_langfuse,
     is_langsmith,
     is_openai,
-    is_phoenix,
     read_langfuse,
     read_langsmith,
     read_openai,
-    read_phoenix,
 )
 from agentv.messages.shapes.answers import TEXT_KEYS, read_answer_object
 from agentv.messages.shapes.fields import ROLE_NAMES
@@ -167,9 +164,7 @@ def _map_path(at: str) -> str:
 
 
 _READERS: tuple[tuple[Callable[[JsonObject], bool], Callable[[JsonObject], LogRecord]], ...] = (
-    (is_otel, read_otel),
     (is_langsmith, read_langsmith),
-    (is_phoenix, read_phoenix),
     (is_langfuse, read_langfuse),
     (is_openai, read_openai),
 )

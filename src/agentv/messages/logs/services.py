@@ -1,4 +1,4 @@
-"""Exports of Langfuse, LangSmith, OpenAI and Phoenix, and lines that their clients write."""
+"""Exports of Langfuse, LangSmith and OpenAI, and lines that their clients write."""
 
 import re
 from collections.abc import Mapping
@@ -168,83 +168,6 @@ def read_openai(value: JsonObject) -> LogRecord:
     failure = str(error.get("message") or error) if isinstance(error, Mapping) else None
     note = _RESPONSE_NOTE if is_response else _COMPLETION_NOTE
     return LogRecord("OpenAI", fields, failure=failure, notes=() if "prompt" in fields else (note,))
-
-
-_COLUMN_PREFIX = "attributes."
-
-
-def is_phoenix(value: JsonObject) -> bool:
-    """Return True for a span of Phoenix, as a nested object or as a row of a data frame."""
-    context = value.get("context")
-    is_span = isinstance(context, Mapping) and "span_id" in context and isinstance(value.get("attributes"), Mapping)
-    return is_span or ("span_kind" in value and any(key.startswith(_COLUMN_PREFIX) for key in value))
-
-
-def read_phoenix(value: JsonObject) -> LogRecord:
-    """Return the fields of a span; a span with a parent is a step of its trace."""
-    columns = {key.removeprefix(_COLUMN_PREFIX): item for key, item in value.items() if key.startswith(_COLUMN_PREFIX)}
-    given = value.get("attributes")
-    attributes = nested_attributes(given if isinstance(given, Mapping) else columns)
-    rest = {key: item for key, item in value.items() if not key.startswith(_COLUMN_PREFIX)}
-    line: dict[str, JsonValue] = {**rest, "attributes": attributes}
-    fields = find_fields(
-        line,
-        {
-            "id": ("context.span_id", "context.trace_id", "id"),
-            "prompt": ("attributes.llm.input_messages", "attributes.input.value"),
-            "response": ("attributes.llm.output_messages", "attributes.output.value"),
-            "session_id": "attributes.session.id",
-            "timestamp": "start_time",
-            "model": "attributes.llm.model_name",
-            "usage": "attributes.llm.token_count",
-            "cost_usd": "attributes.llm.cost.total",
-            "metadata": "attributes.metadata",
-            "metadata.name": "name",
-            "metadata.user_id": "attributes.user.id",
-            "tags": "attributes.tag.tags",
-        },
-    )
-    for name in ("prompt", "response"):
-        if name in fields and fields[name].at.endswith("_messages"):
-            fields[name] = Found(_messages(fields[name].value), fields[name].at, "recorded")
-    if "usage" in fields and isinstance(counts := fields["usage"].value, Mapping):
-        tokens = {f"{key}_tokens": item for key, item in counts.items() if key in ("prompt", "completion", "total")}
-        fields["usage"] = Found(tokens, fields["usage"].at, "recorded")
-    latency = milliseconds_between(value.get("start_time"), value.get("end_time"))
-    if latency is not None:
-        fields["duration_ms"] = Found(latency, "$.end_time")
-    failed = str(value.get("status_code")).upper() == "ERROR"
-    kind = str(value.get("span_kind", "")).lower()
-    return LogRecord(
-        "Phoenix",
-        fields,
-        step=f"{kind} span".strip() if value.get("parent_id") else None,
-        failure=str(value.get("status_message") or "status ERROR") if failed else None,
-    )
-
-
-def _messages(value: JsonValue) -> JsonValue:
-    """Return messages of OpenInference as messages of OpenAI's chat API.
-
-    OpenInference wraps each message, content part and tool call in an object with a single key, such as `message`.
-    """
-    items = value if isinstance(value, list | tuple) else []
-    messages = [_unwrapped(item, "message") for item in items]
-    return [_message(message) for message in messages if isinstance(message, Mapping)]
-
-
-def _message(message: JsonObject) -> JsonObject:
-    read = {key: item for key, item in message.items() if key in ("role", "content", "name", "tool_call_id") and item}
-    parts, calls = message.get("contents"), message.get("tool_calls")
-    if isinstance(parts, list) and "content" not in read:
-        read["content"] = [_unwrapped(part, "message_content") for part in parts]
-    if isinstance(calls, list) and calls:
-        read["tool_calls"] = [_unwrapped(call, "tool_call") for call in calls]
-    return read if "content" in read or "tool_calls" in read else {**read, "content": None}
-
-
-def _unwrapped(value: JsonValue, key: str) -> JsonValue:
-    return value.get(key, value) if isinstance(value, Mapping) else value
 
 
 _INDEX = re.compile(r"\d+")

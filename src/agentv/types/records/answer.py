@@ -58,6 +58,9 @@ class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
     """The number of the answer in its line, from 1."""
     digest: str = ""
     """A hash of the line's content; "" if it is not known."""
+    trace_id: str = ""
+    """`trace_id` and `span_id` are those of the span that the answer was read from; "" for any other answer."""
+    span_id: str = ""
 
 
 class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

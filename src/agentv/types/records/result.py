@@ -149,6 +149,9 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     """The number of the answer in its line of a log, from 1."""
     line_digest: str = ""
     """A hash of the content of the line in the log."""
+    trace_id: str = ""
+    """`trace_id` and `span_id` are those of the span that a logged answer was read from."""
+    span_id: str = ""
 
     def __post_init__(self) -> None:
         """Copy the fields of `slot` to the row; if there is none, as in an exported row, build it from these fields."""

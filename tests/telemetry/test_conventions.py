@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from tests.support.spans import attribute, export, span
 
-from agentv.messages.logs.fields import is_otlp
-from agentv.messages.logs.otel import spans_of
-from agentv.messages.logs.reading import LoggedAnswer, TraceStep, read_conversation, read_logged
+from agentv.messages.logs.reading import LoggedAnswer, read_logged
+from agentv.telemetry.joining import join_spans
+from agentv.telemetry.spans import is_trace, spans_of
 from agentv.types.errors import EvalFileError
 from agentv.types.messages import DataPart, Message
 from agentv.types.messages_json import content_text
@@ -16,15 +16,18 @@ from agentv.types.messages_json import content_text
 QUESTION, ANSWER = "Can I return it?", "Yes, within 30 days."
 
 
-def read(*spans: dict[str, Any]) -> list[LoggedAnswer | TraceStep]:
-    given = export(*spans)
-    assert is_otlp(given)
-    return [read_logged(each) for each in spans_of(given)]
+def read_value(value: dict[str, Any]) -> list[LoggedAnswer]:
+    assert is_trace(value)
+    logged = [read_logged(each.to_line()) for each in join_spans(spans_of(value))[0]]
+    return [each for each in logged if isinstance(each, LoggedAnswer)]
+
+
+def read(*spans: dict[str, Any]) -> list[LoggedAnswer]:
+    return read_value(export(*spans))
 
 
 def answer(attributes: dict[str, Any], **more: Any) -> LoggedAnswer:
     [one] = read(span(1, None, attributes, **more))
-    assert isinstance(one, LoggedAnswer)
     return one
 
 
@@ -86,14 +89,6 @@ def test_every_convention_is_read(form: str) -> None:
     assert logged.given.timestamp.isoformat() == "2026-01-01T00:00:00+00:00"
 
 
-@pytest.mark.parametrize("form", CONVENTIONS)
-def test_every_convention_is_a_conversation_of_a_dataset(form: str) -> None:
-    [line] = spans_of(export(span(1, None, CONVENTIONS[form])))
-    logged = read_conversation(line)
-    assert isinstance(logged, LoggedAnswer)
-    assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
-
-
 def test_messages_as_events_are_read() -> None:
     events = [
         {"name": "gen_ai.system.message", "attributes": [attribute("content", "Be brief.")]},
@@ -136,34 +131,19 @@ def test_tool_calls_model_and_usage_are_read() -> None:
     assert (logged.given.usage.input, logged.given.usage.output) == (12, 5)
 
 
-def test_only_the_outermost_span_with_messages_is_an_answer() -> None:
-    llm = CONVENTIONS["messages as JSON"]
-    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.output.messages": json.dumps(REPLIED)}
-    http, agent, call, tools = read(
-        span(1, None, {"http.route": "/chat"}), span(2, 1, llm), span(3, 2, llm), span(4, 1, tool)
-    )
-    assert isinstance(agent, LoggedAnswer)
-    assert (http, call, tools) == (
-        TraceStep("OpenTelemetry unanswered span"),
-        TraceStep("OpenTelemetry inner span"),
-        TraceStep("OpenTelemetry unanswered span"),
-    )
-
-
 def test_a_span_of_the_sdk_is_read_as_it_is() -> None:
     line: dict[str, Any] = {"name": "chat", "context": {"trace_id": "0x1", "span_id": "0x2"}, "parent_id": None,
             "start_time": "2026-01-01T00:00:00Z", "end_time": "2026-01-01T00:00:01Z",
             "attributes": CONVENTIONS["messages as JSON"], "events": []}  # fmt: skip
-    logged = read_logged(line)
-    assert isinstance(logged, LoggedAnswer)
+    [logged] = read_value(line)
     assert (logged.given.text, logged.given.duration_ms) == (ANSWER, 1000.0)
-    assert read_logged({**line, "parent_id": "0x3"}) == TraceStep("OpenTelemetry inner span")
 
 
 def test_a_failed_span_is_an_error_that_says_why() -> None:
     status = {"code": 2, "message": "rate limited"}
-    with pytest.raises(EvalFileError, match="has no answer, because it failed: rate limited"):
-        answer({"gen_ai.input.messages": json.dumps(ASKED), "gen_ai.output.messages": ""}, status=status)
+    failed = span(1, None, {"gen_ai.input.messages": json.dumps(ASKED), "gen_ai.output.messages": ""}, status=status)
+    (one,), _ = join_spans(spans_of(export(failed)))
+    assert one.error == "has no answer, because it failed: rate limited"
 
 
 @pytest.mark.parametrize("wrong", [[], {}, 5, None, "x", [None]])
@@ -173,8 +153,7 @@ def test_a_failed_span_is_an_error_that_says_why() -> None:
 def test_wrong_parts_of_spans_are_errors_or_left_out(key: str, wrong: Any) -> None:
     said = span(1, None, CONVENTIONS["messages as JSON"])
     try:
-        for each in spans_of(export({**said, key: wrong}, span(2, 1, CONVENTIONS["OpenInference"]))):
-            read_logged(each)
+        read(({**said, key: wrong}), span(2, 1, CONVENTIONS["OpenInference"]))
     except EvalFileError as error:
         assert "$" in str(error)  # noqa: PT017 - no other exception is raised
 
@@ -191,7 +170,7 @@ def test_wrong_parts_of_spans_are_errors_or_left_out(key: str, wrong: Any) -> No
     ],
 )
 def test_a_part_of_an_export_that_is_no_object_is_an_error_with_its_path(given: dict[str, Any], path: str) -> None:
-    assert is_otlp(given)
+    assert is_trace(given)
     with pytest.raises(EvalFileError) as caught:
         list(spans_of(given))
     assert [problem.json_path for problem in caught.value.problems] == [path]
@@ -233,8 +212,9 @@ def test_tool_calls_of_events_are_read(as_text: bool) -> None:
 
 def test_tool_calls_that_are_no_list_are_an_error() -> None:
     events = [{"name": "gen_ai.choice", "attributes": [attribute("content", ANSWER), attribute("tool_calls", "find")]}]
-    with pytest.raises(EvalFileError, match="is not a tool call: find"):
-        answer({"gen_ai.operation.name": "chat"}, events=events)
+    (one,), _ = join_spans(spans_of(export(span(1, None, {"gen_ai.operation.name": "chat"}, events=events))))
+    assert one.error is not None
+    assert one.error.startswith("cannot be read: gen_ai events: $.events")
 
 
 ASKED_BY_EVENT = [
@@ -243,20 +223,11 @@ ASKED_BY_EVENT = [
 ]
 
 
-_AN_OBJECT = "OpenLLMetry of LangChain"
-
-
-@pytest.mark.parametrize("form", [form for form in CONVENTIONS if form not in ("OpenInference", _AN_OBJECT)])
+@pytest.mark.parametrize("form", [form for form in CONVENTIONS if form != "OpenInference"])
 @pytest.mark.parametrize("instructions", [json.dumps([part("Be brief.")]), "Be brief.", [part("Be brief.")]])
 def test_system_instructions_stand_before_every_form_of_messages(form: str, instructions: Any) -> None:
     logged = answer({**CONVENTIONS[form], "gen_ai.system_instructions": instructions})
     assert said(logged) == [("system", "Be brief."), ("user", QUESTION), ("assistant", ANSWER)]
-
-
-def test_system_instructions_beside_an_input_that_is_an_object_are_metadata() -> None:
-    logged = answer({**CONVENTIONS[_AN_OBJECT], "gen_ai.system_instructions": "Be brief."})
-    assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
-    assert (logged.given.metadata or {})["system_instructions"] == "Be brief."
 
 
 def test_system_instructions_stand_before_messages_of_events() -> None:
@@ -281,8 +252,93 @@ def test_token_counts_that_are_understood_are_read_and_others_noted(
         {"key": f"gen_ai.usage.{name}", "value": count if isinstance(count, dict) else {"intValue": str(count)}}
         for name, count in counts.items()
     ]
-    [logged] = read(given)
-    assert isinstance(logged, LoggedAnswer)
-    found = logged.given.usage
+    (one,), report = join_spans(spans_of(export(given)))
+    found = one.usage
     assert (None if found is None else (found.input, found.output)) == usage
-    assert [note.split()[0] for note in logged.notes] == [f"$.attributes.gen_ai.usage.{name}" for name in notes]
+    assert [problem.split()[0] for problem in report.problems] == [
+        f"$.attributes.gen_ai.usage.{name}" for name in notes
+    ]
+
+
+OLDER: dict[str, dict[str, Any]] = {
+    "Logfire with request and response": {
+        "request_data": json.dumps({"model": "m-1", "messages": [{"role": "user", "content": QUESTION}]}),
+        "response_data": json.dumps(
+            {
+                "message": {"role": "assistant", "content": ANSWER},
+                "usage": {"prompt_tokens": 12, "completion_tokens": 5},
+            }
+        ),
+    },
+    "pydantic-ai with events": {
+        "model_name": "m-1",
+        "gen_ai.aggregated_usage.input_tokens": 12,
+        "gen_ai.aggregated_usage.output_tokens": 5,
+        "all_messages_events": json.dumps(
+            [
+                {"event.name": "gen_ai.user.message", "role": "user", "content": QUESTION},
+                {"event.name": "gen_ai.choice", "message": {"role": "assistant", "content": ANSWER}},
+            ]
+        ),
+    },
+    "Langfuse with a trace": {
+        "langfuse.observation.type": "agent",
+        "langfuse.trace.input": QUESTION,
+        "langfuse.trace.output": ANSWER,
+        "langfuse.observation.model.name": "m-1",
+        "langfuse.observation.usage_details": json.dumps({"input": 12, "output": 5}),
+    },
+    "AI SDK with objects": {
+        "ai.operationId": "ai.generateObject",
+        "ai.prompt": json.dumps({"prompt": QUESTION}),
+        "ai.response.object": ANSWER,
+        "ai.model.id": "m-1",
+        "ai.usage.promptTokens": 12,
+        "ai.usage.completionTokens": 5,
+    },
+    "MLflow agent": {
+        "mlflow.spanType": '"CHAT_MODEL"',
+        "mlflow.spanInputs": json.dumps({"model": "m-1", "input": QUESTION}),
+        "mlflow.spanOutputs": json.dumps(ANSWER),
+        "mlflow.chat.tokenUsage": json.dumps({"input_tokens": 12, "output_tokens": 5}),
+    },
+    "OpenInference from 1": {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.1.message.role": "user",
+        "llm.input_messages.1.message.content": QUESTION,
+        "llm.output_messages.1.message.role": "assistant",
+        "llm.output_messages.1.message.content": ANSWER,
+        "llm.model_name": "m-1",
+        "llm.token_count.prompt": 12,
+        "llm.token_count.completion": 5,
+    },
+}
+
+
+@pytest.mark.parametrize("form", OLDER)
+def test_messages_model_and_tokens_of_other_forms_are_read(form: str) -> None:
+    logged = answer(OLDER[form])
+    assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
+    assert logged.given.model == "m-1"
+    assert logged.given.usage is not None
+    assert (logged.given.usage.input, logged.given.usage.output) == (12, 5)
+
+
+def test_calls_among_the_contents_of_openinference_are_read_once() -> None:
+    call = "llm.output_messages.0.message.tool_calls.0.tool_call"
+    logged = answer(
+        {
+            **CONVENTIONS["OpenInference"],
+            "llm.output_messages.0.message.content": "",
+            "llm.output_messages.0.message.contents.0.message_content.type": "text",
+            "llm.output_messages.0.message.contents.0.message_content.text": ANSWER,
+            "llm.output_messages.0.message.contents.1.message_content.type": "tool_use",
+            "llm.output_messages.0.message.contents.1.tool_call.id": "c1",
+            f"{call}.id": "c1",
+            f"{call}.function.name": "find",
+            f"{call}.function.arguments": '{"order": "7"}',
+        }
+    )
+    assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
+    assert isinstance(logged.given.response, Message)
+    assert [(each.tool, each.input) for each in logged.given.response.tool_calls] == [("find", {"order": "7"})]

@@ -1,0 +1,95 @@
+"""The lines of logs with the spans in them joined: each answer that traces hold is a line of its own."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+
+from agentv.execution.processes.line_stream import Line, LostLine, ReadLine
+from agentv.storage.records.json_line import decode_value
+from agentv.telemetry.answers import TracedAnswer
+from agentv.telemetry.binary import decode_file
+from agentv.telemetry.joining import Joiner, JoinOptions
+from agentv.telemetry.spans import is_trace, spans_of
+from agentv.telemetry.wire import WireError
+from agentv.types.errors import EvalFileError
+from agentv.types.json_value import JsonObject
+from agentv.types.messages_json import compact_json
+
+_MARKS = (b'"resourceSpans"', b'"resource_spans"', b'"resourceLogs"', b'"resource_logs"', b'"span_id"', b'"span_kind"')
+_MOST_PLACES = 100_000
+
+
+class TraceLines:
+    """Takes the spans out of lines, and returns the answers that they make as lines in our own keys."""
+
+    def __init__(self, options: JoinOptions, files: Sequence[str]) -> None:
+        self._joiner = Joiner(options)
+        self._numbers = {file: number for number, file in enumerate(files)}
+        self._parts: OrderedDict[tuple[str, int], int] = OrderedDict()
+
+    def take(self, line: ReadLine) -> ReadLine | None:
+        """Return a line that has no spans as it is; a line with wrong spans is lost; None for one with spans."""
+        if not isinstance(line, Line) or not any(mark in line.data for mark in _MARKS):
+            return line
+        try:
+            value = decode_value(line.data)
+        except ValueError:  # reported when the line is read
+            return line
+        is_spans = isinstance(value, dict) and is_trace(value)
+        return self._take_export(value, line.file, line.number) if is_spans else line  # type: ignore[arg-type] # an object
+
+    def take_binary(self, data: bytes, file: str) -> list[ReadLine]:
+        """Take the spans of a file of protocol buffers, whose exports count as lines; return those that are lost."""
+        try:
+            exports = decode_file(data)
+        except WireError as error:
+            return [LostLine(file, 1, f"not an OTLP export in protocol buffers: {error}")]
+        lost = (self._take_export(export, file, number) for number, export in enumerate(exports, 1))
+        return [line for line in lost if line is not None]
+
+    def _take_export(self, value: JsonObject, file: str, number: int) -> LostLine | None:
+        try:
+            spans = spans_of(value)
+        except EvalFileError as error:
+            faults = "; ".join(f"{problem.json_path} {problem.message}" for problem in error.problems)
+            return LostLine(file, number, faults)
+        for span in spans:
+            self._joiner.add(span, file=file, line=number, file_number=self._numbers.get(file, 0))
+        return None
+
+    def ready(self) -> list[ReadLine]:
+        """Return the answers of a stream's traces that have ended."""
+        return list(map(self._line, self._joiner.ready()))
+
+    def rest(self) -> list[ReadLine]:
+        """Return the answers of all other traces."""
+        return list(map(self._line, self._joiner.rest()))
+
+    def close(self) -> None:
+        """Forget all spans."""
+        self._joiner.close()
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The number of spans and of traces."""
+        return self._joiner.report.spans, self._joiner.report.traces
+
+    def notes(self) -> Iterator[str]:
+        """Yield what the user should know of the traces."""
+        yield from self._joiner.report.notes()
+
+    def _line(self, answer: TracedAnswer) -> ReadLine:
+        place = answer.file, answer.line
+        part = self._parts.pop(place, 0) + 1
+        self._parts[place] = part
+        if len(self._parts) > _MOST_PLACES:
+            self._parts.popitem(last=False)
+        if answer.error is not None:
+            return LostLine(*place, answer.error, part)
+        return Line(
+            *place,
+            compact_json(answer.to_line()).encode(errors="replace"),
+            part,
+            trace_id=answer.trace_id,
+            span_id=answer.span_id,
+            is_open=answer.is_open,
+        )

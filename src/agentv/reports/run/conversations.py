@@ -1,0 +1,116 @@
+"""The conversations that were read from traces, as text and as JSON."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from agentv.reports.text.printable import one_line, printable, printable_json
+from agentv.reports.text.width import clip, pad
+from agentv.types.evaluation_input import EvaluationInput
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message
+from agentv.types.messages_json import compact_json, content_text, message_to_json
+from agentv.types.records.answer import Origin, source_of
+
+CONVERSATIONS_SCHEMA = "agentv-traces-1"
+_ROLE_WIDTH = 9
+
+
+class ReadTraces(Struct, frozen=True):
+    """What was read from traces."""
+
+    answers: Sequence[tuple[Origin, EvaluationInput]]
+    errors: Sequence[tuple[Origin, str]]
+    """Answers that failed, and lines that could not be read."""
+    notes: Sequence[str]
+    spans: int
+    traces: int
+
+
+def conversations_text(read: ReadTraces, width: int | None, *, is_full: bool = False) -> Iterator[str]:
+    """Yield the lines of a text with each conversation and its facts, then what was not understood.
+
+    Each message is one line, cut to `width`; with `is_full` nothing is cut.
+    """
+    for origin, given in read.answers:
+        yield from _heading(origin, given)
+        for message in _messages(given):
+            for text in _texts(message, is_full=is_full):
+                row = f"  {pad(message.role, _ROLE_WIDTH)}  {text}"
+                yield row if width is None or is_full else clip(row, width)
+        yield ""
+    for origin, error in read.errors:
+        yield f"! {source_of(origin.file, origin.line, origin.part)}  {one_line(error)}"
+    if read.errors:
+        yield ""
+    spans, traces = _counted(read.spans, "span"), _counted(read.traces, "trace")
+    yield f"{_counted(len(read.answers), 'answer')} in {spans} of {traces}"
+    yield from (f"note: {note}" for note in read.notes)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _heading(origin: Origin, given: EvaluationInput) -> Iterator[str]:
+    facts = [
+        given.metadata.get("agent") and f"agent {given.metadata['agent']}",
+        given.model,
+        given.usage and f"{given.usage.input:,} + {given.usage.output:,} tokens",
+        None if given.duration_ms is None else f"{given.duration_ms / 1000:,.2f} s",
+        "incomplete: a call of a tool was not continued" if given.metadata.get("incomplete") else None,
+    ]
+    named = "  ".join(one_line(str(fact)) for fact in facts if fact)
+    yield f"{source_of(origin.file, origin.line, origin.part)}  {named}".rstrip()
+    session = f"  session {given.session_id}" if given.session_id != origin.span_id else ""
+    yield f"  {printable(f'span {origin.span_id}{session}')}"
+
+
+def _messages(given: EvaluationInput) -> Iterator[Message]:
+    yield from given.message_history
+    yield given.response if isinstance(given.response, Message) else Message("assistant", given.response)
+
+
+def _texts(message: Message, *, is_full: bool) -> Iterator[str]:
+    text = "" if message.content is None else content_text(message.content)
+    if is_full:
+        yield from text.splitlines()
+    elif text.strip():
+        yield one_line(text)
+    for call in message.tool_calls:
+        yield one_line(f"{call.tool}({compact_json(call.input)})")
+
+
+def conversations_json(read: ReadTraces) -> str:
+    """Return the conversations as one JSON object."""
+    answers: list[JsonValue] = [
+        {
+            "source": _source(origin),
+            "id": given.id,
+            "session_id": given.session_id,
+            "model": given.model,
+            "usage": None if given.usage is None else {"input": given.usage.input, "output": given.usage.output},
+            "cost_usd": given.cost_usd,
+            "duration_ms": given.duration_ms,
+            "metadata": given.metadata,
+            "messages": [message_to_json(message) for message in _messages(given)],
+        }
+        for origin, given in read.answers
+    ]
+    errors: list[JsonValue] = [{"source": _source(origin), "error": message} for origin, message in read.errors]
+    value: JsonObject = {
+        "schema": CONVERSATIONS_SCHEMA,
+        "spans": read.spans,
+        "traces": read.traces,
+        "answers": answers,
+        "errors": errors,
+        "notes": list(read.notes),
+    }
+    return printable_json(compact_json(value))
+
+
+def _source(origin: Origin) -> JsonObject:
+    place: JsonObject = {"file": origin.file, "line": origin.line}
+    part = {"part": origin.part} if origin.part > 1 else {}
+    ids = {"trace_id": origin.trace_id, "span_id": origin.span_id} if origin.span_id else {}
+    return {**place, **part, **ids}

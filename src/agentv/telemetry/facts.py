@@ -1,0 +1,36 @@
+"""What one span says of an agent, a call of a model or a call of a tool, whatever its conventions."""
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from agentv.types.messages import Message, ToolCall
+from agentv.types.usage import Usage
+
+Kind: TypeAlias = Literal["agent", "model", "tool", "step"]
+"""`agent` is an agent or a workflow; `step` is anything else that a convention names, such as a retrieval."""
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """What a span says; None and empty tuples where it says nothing."""
+
+    kind: Kind | None = None
+    agent: str | None = None
+    system: tuple[Message, ...] = ()
+    input: tuple[Message, ...] = ()
+    output: tuple[Message, ...] = ()
+    tool: ToolCall | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    model: str | None = None
+    session: str | None = None
+    response_id: str | None = None
+    previous_id: str | None = None
+    """The id of the response that a call continues."""
+    problem: str | None = None
+    """Why a part of the span could not be read."""
+
+    @property
+    def has_content(self) -> bool:
+        """True if the span has messages."""
+        return bool(self.input or self.output)

@@ -1,0 +1,37 @@
+"""What makes an instrumentation record messages, by the name of its scope."""
+
+from typing import Final
+
+_CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_LATEST = f"set OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and {_CAPTURE}=span_only"
+_LOGS = f"set {_CAPTURE}=true and export logs, too, which have the messages"
+_NO_CALLS = (
+    f"it records no calls of models; instrument with opentelemetry-instrumentation-genai-openai, too, and {_LATEST}"
+)
+_HINTS: Final = (
+    ("opentelemetry.instrumentation.genai.openai_agents", _NO_CALLS),
+    ("opentelemetry.instrumentation.genai", _LATEST),
+    ("opentelemetry.util.genai", _LATEST),
+    ("opentelemetry.instrumentation.openai_v2", _LOGS),
+    ("opentelemetry.instrumentation.vertexai", _LOGS),
+    ("opentelemetry.instrumentation.google_genai", _LOGS),
+    ("opentelemetry.instrumentation.botocore", _LOGS),
+    ("opentelemetry.instrumentation", "set TRACELOOP_TRACE_CONTENT=true"),
+    ("openinference", "set OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS to false"),
+    ("pydantic-ai", "use InstrumentationSettings(include_content=True)"),
+    ("logfire", "use InstrumentationSettings(include_content=True), and no scrubbing of messages"),
+    ("langfuse", "do not set capture_input=False or capture_output=False"),
+    ("ai", "set recordInputs and recordOutputs of experimental_telemetry to true"),
+    ("mlflow", "call the autolog() of your framework without log_traces=False"),
+)
+"""By the beginning of a scope's name; the first that matches counts."""
+
+
+def content_hint(scope: str) -> str:
+    """Return what makes the instrumentation with this scope record messages."""
+    return next(
+        (hint for start, hint in _HINTS if scope == start or scope.startswith((f"{start}.", f"{start}-"))), _OTHER
+    )
+
+
+_OTHER = f"see the documentation of the instrumentation for an option that records messages ({_CAPTURE} for many)"

@@ -1,0 +1,286 @@
+"""Join the spans of any number of traces into answers: an invocation of an agent, or a question to a model, each."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from agentv.telemetry.answers import TracedAnswer, join_turns
+from agentv.telemetry.hints import content_hint
+from agentv.telemetry.history import OpenEnds
+from agentv.telemetry.shelf import SpanShelf
+from agentv.telemetry.spans import Span
+from agentv.telemetry.traces import Invocation, Trace, merged_spans, metadata_of, usage_of
+from agentv.types.messages import Message
+
+Unit: TypeAlias = Literal["answer", "conversation"]
+DEFAULT_IDLE_S = 600.0
+_NS_PER_S = 10**9
+_MOST_SESSIONS = 100_000
+_MOST_HISTORIES = 1_000
+
+
+class JoinOptions(Struct, frozen=True):
+    """How spans become answers."""
+
+    unit: Unit = "answer"
+    idle_s: float = DEFAULT_IDLE_S
+    """The span time after which a call that asked for tools is not waited for any more."""
+    is_endless: bool = False
+    """True for a stream: a trace is then complete when a span starts `idle_s` after its last one."""
+
+
+class JoinReport(Struct):
+    """What was understood, and what was not."""
+
+    spans: int = 0
+    traces: int = 0
+    answers: int = 0
+    doubled: int = 0
+    """Copies of spans that were left out."""
+    ambiguous: int = 0
+    """Calls that may continue several conversations; each continues the newest."""
+    guessed: int = 0
+    """Invocations with several conversations, none of which ends with the recorded output."""
+    open: int = 0
+    """Answers whose last call of a model asks for tools, and nothing continues it."""
+    without_content: Counter[str] = field(default_factory=Counter)
+    """Invocations without messages, by scope."""
+    not_generative: int = 0
+    """Traces without an agent or a call of a model."""
+    problems: Counter[str] = field(default_factory=Counter)
+
+    def notes(self) -> Iterator[str]:
+        """Yield what a user should know."""
+        for scope, count in sorted(self.without_content.items()):
+            name = scope or "an instrumentation without a name"
+            what = "1 answer has" if count == 1 else f"{count:,} answers have"
+            yield f"{what} no messages in the traces of {name}: {content_hint(scope)}"
+        if self.not_generative:
+            what = "1 trace has" if self.not_generative == 1 else f"{self.not_generative:,} traces have"
+            yield f"{what} no agent and no call of a model, so that there is nothing to judge"
+        if self.open:
+            what = "1 answer ends" if self.open == 1 else f"{self.open:,} answers end"
+            yield f"{what} with a call of a tool that nothing continues; see metadata.incomplete"
+        if self.ambiguous:
+            what = "1 call" if self.ambiguous == 1 else f"{self.ambiguous:,} calls"
+            yield f"{what} may continue several conversations with the same messages; each continues the newest"
+        if self.guessed:
+            what = "1 answer has" if self.guessed == 1 else f"{self.guessed:,} answers have"
+            yield f"{what} several conversations with models; the last one was taken"
+        for problem, count in sorted(self.problems.items()):
+            yield f"not read in {'1 span' if count == 1 else f'{count:,} spans'}: {problem}"
+
+
+class Joiner:
+    """Collects spans, and yields answers when their traces are complete."""
+
+    def __init__(self, options: JoinOptions | None = None) -> None:
+        self.report = JoinReport()
+        self._options = options or JoinOptions()
+        self._idle_ns = int(self._options.idle_s * _NS_PER_S)
+        self._shelf = SpanShelf()
+        self._ends = OpenEnds()
+        self._waiting: OrderedDict[str, list[Invocation]] = OrderedDict()
+        """Calls that ask for tools, by the id of the first one."""
+        self._sessions: OrderedDict[str, str] = OrderedDict()
+        """The session of each end of a conversation."""
+        self._histories: OrderedDict[str, tuple[Message, ...]] = OrderedDict()
+        """The newest conversations that a server keeps, by which a call without their messages is completed."""
+        self._turns: OrderedDict[str, list[TracedAnswer]] = OrderedDict()
+        self._silent = _SilentCalls(self.report.without_content)
+        self._now_ns = self._closed_ns = 0
+
+    def add(self, span: Span, *, file: str = "", line: int = 0, file_number: int = 0) -> None:
+        """Add a span, or a log record, from a line of a file."""
+        self.report.spans += 1
+        self._now_ns = max(self._now_ns, span.start_ns)
+        self._shelf.add(replace(span, file=file, line=line, file_number=file_number))
+
+    def ready(self) -> list[TracedAnswer]:
+        """Return the answers of complete traces of a stream; [] unless enough span time has passed."""
+        if not self._options.is_endless or self._now_ns < self._closed_ns + self._idle_ns // 10:
+            return []
+        self._closed_ns = self._now_ns
+        return list(self._join(self._shelf.ended_before(self._now_ns - self._idle_ns), is_end=False))
+
+    def rest(self) -> list[TracedAnswer]:
+        """Return the remaining answers, by their place in the files and by time."""
+        return sorted(self._join(self._shelf.all(), is_end=True), key=lambda answer: answer.order)
+
+    def close(self) -> None:
+        """Forget all spans."""
+        self._shelf.close()
+
+    def _join(self, traces: Sequence[str], *, is_end: bool) -> Iterator[TracedAnswer]:
+        for trace_id in traces:
+            spans = list(self._shelf.take(trace_id))
+            merged = merged_spans(spans)
+            self.report.traces += 1
+            self.report.doubled += len(spans) - len(merged)
+            found = list(Trace(merged).invocations())
+            if not found:
+                self.report.not_generative += 1
+            for each in found:
+                yield from self._turn_of(self._answers_of(each))
+        limit = None if is_end else self._now_ns - self._idle_ns
+        yield from self._turn_of(self._abandoned(limit))
+        yield from self._ended_turns(limit)
+
+    def _answers_of(self, each: Invocation) -> Iterator[TracedAnswer]:
+        if each.problem is not None and each.messages:
+            self.report.problems[each.problem] += 1
+        self.report.guessed += each.is_ambiguous
+        if not each.messages and each.error is None and each.problem is None:
+            self._silent.count(each.root.scope, each.facts.response_id)
+            return
+        self._silent.exclude(each.facts.response_id)
+        scope = f"{each.root.service}\0{each.facts.session or ''}"
+        given = each.messages[: each.input_length]
+        before = self._ends.ambiguous
+        link = self._ends.find(scope, given, each.root.start_ns, each.facts.previous_id)
+        self.report.ambiguous += self._ends.ambiguous - before
+        group = [each]
+        session = each.facts.session
+        if link is not None:
+            session = session or self._sessions.get(link.name)
+            waiting = self._waiting.pop(link.name, [])
+            if link.length == 0:
+                each = _continued(self._histories.pop(link.name, ()), each)
+            has_question = any(message.role == "user" for message in given[link.length :])
+            is_late = waiting and each.root.start_ns - _end_of(waiting) > self._idle_ns
+            if waiting and (has_question or is_late or not each.is_call):
+                yield self._answer(waiting, session, is_open=True)
+            elif waiting:
+                group = [*waiting, each]
+            group[-1] = each
+        name = each.root.span_id
+        session = session or each.root.span_id
+        self._remember(name, session)
+        if each.facts.response_id is not None:
+            self._histories[name] = each.messages
+            if len(self._histories) > _MOST_HISTORIES:
+                self._histories.popitem(last=False)
+        self._ends.add(scope, each.messages, each.root.end_ns, name, each.facts.response_id)
+        last = each.messages[-1] if each.messages else None
+        if each.is_call and each.error is None and last is not None and (last.tool_calls or last.role == "tool"):
+            self._waiting[name] = group
+            return
+        yield self._answer(group, session, is_open=False)
+
+    def _remember(self, name: str, session: str) -> None:
+        self._sessions[name] = session
+        if len(self._sessions) > _MOST_SESSIONS:
+            self._sessions.popitem(last=False)
+
+    def _abandoned(self, before_ns: int | None) -> Iterator[TracedAnswer]:
+        """Yield the answers that were waited for, and nothing continued before a moment; None means all."""
+        for name, group in list(self._waiting.items()):
+            if before_ns is None or _end_of(group) < before_ns:
+                del self._waiting[name]
+                yield self._answer(group, self._sessions.get(name), is_open=True)
+
+    def _answer(self, group: Sequence[Invocation], session: str | None, *, is_open: bool) -> TracedAnswer:
+        first, last = group[0], group[-1]
+        usage, cost = usage_of(group)
+        facts = last.facts
+        models = [
+            call.facts.model for each in group for call in each.calls if call.facts is not None and call.facts.model
+        ]
+        self.report.answers += 1
+        self.report.open += is_open
+        has_answer = any(message.role == "assistant" for message in last.messages[last.input_length :])
+        error = None
+        if not has_answer and last.error is not None:
+            error = f"has no answer, because it failed: {last.error}"
+        elif not last.messages:
+            error = f"cannot be read: {last.problem}"
+        return TracedAnswer(
+            trace_id=last.root.trace_id,
+            span_id=last.root.span_id,
+            file=last.root.file,
+            line=last.root.line,
+            file_number=last.root.file_number,
+            messages=last.messages,
+            start_ns=first.root.start_ns,
+            end_ns=max(each.root.end_ns for each in group),
+            is_open=is_open,
+            error=error,
+            agent=facts.agent,
+            model=facts.model or (models[-1] if models else None),
+            session=session,
+            usage=usage,
+            cost_usd=cost,
+            metadata=metadata_of(last.root),
+        )
+
+    def _turn_of(self, answers: Iterable[TracedAnswer]) -> Iterator[TracedAnswer]:
+        """Yield the answers; with the unit `conversation`, keep them until their conversation has ended."""
+        for answer in answers:
+            if self._options.unit == "answer":
+                yield answer
+            else:
+                self._turns.setdefault(answer.session or answer.span_id, []).append(answer)
+
+    def _ended_turns(self, before_ns: int | None) -> Iterator[TracedAnswer]:
+        for session, turns in list(self._turns.items()):
+            if before_ns is None or turns[-1].end_ns < before_ns:
+                del self._turns[session]
+                yield join_turns(sorted(turns, key=lambda each: (each.start_ns, each.span_id)))
+
+
+class _SilentCalls:
+    """Counts calls without messages by scope, but not those that another instrumentation records with messages."""
+
+    def __init__(self, counts: Counter[str]) -> None:
+        self._counts = counts
+        self._scopes: OrderedDict[str, str | None] = OrderedDict()
+        """The scope of each response without messages, None for one with messages."""
+
+    def count(self, scope: str, response_id: str | None) -> None:
+        """Count a call, unless its response is known already."""
+        if response_id is not None:
+            if response_id in self._scopes:
+                return
+            self._remember(response_id, scope)
+        self._counts[scope] += 1
+
+    def exclude(self, response_id: str | None) -> None:
+        """Do not count the calls with a response, whose messages are known."""
+        if response_id is None:
+            return
+        scope = self._scopes.get(response_id)
+        if scope is not None:
+            self._counts[scope] -= 1
+            self._counts += Counter()  # drops counts of zero
+        self._remember(response_id, None)
+
+    def _remember(self, response_id: str, scope: str | None) -> None:
+        self._scopes[response_id] = scope
+        if len(self._scopes) > _MOST_SESSIONS:
+            self._scopes.popitem(last=False)
+
+
+def _end_of(group: Sequence[Invocation]) -> int:
+    return max(each.root.end_ns for each in group)
+
+
+def _continued(before: Sequence[Message], each: Invocation) -> Invocation:
+    """Return a call with the messages before it, which the server keeps."""
+    if not before:
+        return each
+    new = tuple(message for message in each.messages if message.role != "system")
+    length = len(before) + len(new) - len(each.messages[each.input_length :])
+    return replace(each, messages=(*before, *new), input_length=length)
+
+
+def join_spans(spans: Iterable[Span], options: JoinOptions | None = None) -> tuple[list[TracedAnswer], JoinReport]:
+    """Return the answers in the spans of one line, and what was understood."""
+    joiner = Joiner(options)
+    with closing(joiner):
+        for span in spans:
+            joiner.add(span, line=1)
+        return joiner.rest(), joiner.report

@@ -1,0 +1,309 @@
+"""Spans and log events of OpenTelemetry, from OTLP exports, the SDK's own JSON, and rows of Phoenix."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Final, cast
+
+from msgspec import Struct
+
+from agentv.messages.logs.fields import logged_moment
+from agentv.types.fields import Problems
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages_json import compact_json
+
+LOG_EVENT: Final = "log event"
+"""The name of a span that stands for a log record, until it is merged into the span that the record belongs to."""
+
+
+class SpanEvent(Struct, frozen=True, array_like=True):
+    """A named event in a span, or a log record of the span."""
+
+    name: str
+    attributes: JsonObject
+    body: JsonValue = None
+
+
+class Span(Struct, frozen=True, array_like=True, kw_only=True):
+    """One span with decoded attributes."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str = ""
+    """Empty for a root."""
+    name: str = ""
+    kind: str = ""
+    """`SERVER`, `CLIENT`, `CONSUMER` and others; empty if it is not known."""
+    start_ns: int = 0
+    end_ns: int = 0
+    attributes: JsonObject = {}
+    events: tuple[SpanEvent, ...] = ()
+    error: str | None = None
+    """The message of a failed span."""
+    service: str = ""
+    scope: str = ""
+    """The name of the instrumentation."""
+    file: str = ""
+    line: int = 0
+    file_number: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The ids, which are the same in every copy of the span."""
+        return self.trace_id, self.span_id
+
+
+TRACE_KEYS: Final = ("resourceSpans", "resource_spans")
+LOG_KEYS: Final = ("resourceLogs", "resource_logs")
+_SCOPE_KEYS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+_LOG_SCOPE_KEYS = ("scopeLogs", "scope_logs", "instrumentationLibraryLogs")
+_KINDS = ("", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
+_ERROR_CODES = ("2", "ERROR", "STATUS_CODE_ERROR")
+_COLUMN_PREFIX = "attributes."
+
+
+def is_export(value: object) -> bool:
+    """Return True for an export of spans or logs: the body of an OTLP request in JSON."""
+    return isinstance(value, Mapping) and any(isinstance(value.get(key), list) for key in (*TRACE_KEYS, *LOG_KEYS))
+
+
+def is_single_span(value: object) -> bool:
+    """Return True for a span in the SDK's JSON, a span of Phoenix, or a row of its data frame."""
+    if not isinstance(value, Mapping):
+        return False
+    context = value.get("context")
+    is_span = isinstance(context, Mapping) and "span_id" in context and isinstance(value.get("attributes"), Mapping)
+    return is_span or ("span_kind" in value and any(str(key).startswith(_COLUMN_PREFIX) for key in value))
+
+
+def is_trace(value: object) -> bool:
+    """Return True for a JSON value that has spans or log events: an export, a single span, or a page of spans."""
+    return is_export(value) or is_single_span(value) or bool(_page(value))
+
+
+def _page(value: object) -> list[JsonObject]:
+    """Return the spans of a page that an API returned; [] for any other value."""
+    listed = value.get("data") if isinstance(value, Mapping) else None
+    if not isinstance(listed, list) or not all(map(is_single_span, listed)):
+        return []
+    return listed
+
+
+def spans_of(value: JsonObject) -> list[Span]:
+    """Return the spans of a value that `is_trace`. Raises EvalFileError with the place of every wrong part."""
+    if not is_export(value):
+        return list(map(_single_span, _page(value) or [value]))
+    problems = Problems("OTLP export")
+    spans = [*_exported_spans(value, problems), *_exported_logs(value, problems)]
+    problems.raise_any()
+    return spans
+
+
+def _exported_spans(export: JsonObject, problems: Problems) -> Iterator[Span]:
+    for at_resource, resource in _parts(export, "$", TRACE_KEYS, problems):
+        service = _service(resource)
+        for at_scope, scope in _parts(resource, at_resource, _SCOPE_KEYS, problems):
+            name = _scope_name(scope)
+            for at, span in _parts(scope, at_scope, ("spans",), problems):
+                events = tuple(
+                    SpanEvent(_text(each.get("name")), attributes_of(each.get("attributes")))
+                    for _, each in _parts(span, at, ("events",), problems)
+                )
+                if not isinstance(span.get("attributes"), Mapping):
+                    list(_parts(span, at, ("attributes",), problems))  # records the problems
+                yield _span(span, events=events, service=service, scope=name)
+
+
+def _exported_logs(export: JsonObject, problems: Problems) -> Iterator[Span]:
+    for at_resource, resource in _parts(export, "$", LOG_KEYS, problems):
+        service = _service(resource)
+        for at_scope, scope in _parts(resource, at_resource, _LOG_SCOPE_KEYS, problems):
+            for _, record in _parts(scope, at_scope, ("logRecords", "log_records"), problems):
+                yield _log_event(record, service, _scope_name(scope))
+
+
+def _log_event(record: JsonObject, service: str, scope: str) -> Span:
+    attributes = attributes_of(record.get("attributes"))
+    name = _first(record, "eventName", "event_name") or attributes.get("event.name")
+    event = SpanEvent(_text(name), attributes, any_value(record.get("body")))
+    time = _first(record, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
+    moment = _nanoseconds(time)
+    return Span(
+        trace_id=_text(_first(record, "traceId", "trace_id")),
+        span_id=_text(_first(record, "spanId", "span_id")),
+        name=LOG_EVENT,
+        start_ns=moment,
+        end_ns=moment,
+        events=(event,),
+        service=service,
+        scope=scope,
+    )
+
+
+def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, scope: str) -> Span:
+    status = value.get("status")
+    return Span(
+        trace_id=_text(_first(value, "traceId", "trace_id")),
+        span_id=_text(_first(value, "spanId", "span_id")) or _own_id(value),
+        parent_id=_parent(_first(value, "parentSpanId", "parent_span_id")),
+        name=_text(value.get("name")),
+        kind=_kind(value.get("kind")),
+        start_ns=_nanoseconds(_first(value, "startTimeUnixNano", "start_time_unix_nano")),
+        end_ns=_nanoseconds(_first(value, "endTimeUnixNano", "end_time_unix_nano")),
+        attributes=attributes_of(value.get("attributes")),
+        events=events,
+        error=_error(status if isinstance(status, Mapping) else {}),
+        service=service,
+        scope=scope,
+    )
+
+
+def _single_span(value: JsonObject) -> Span:
+    """Return a span in the SDK's JSON, or one of Phoenix, nested or as a row of a data frame."""
+    nested = value.get("context")
+    context: JsonObject = nested if isinstance(nested, Mapping) else {}
+    given = value.get("attributes")
+    columns = {key.removeprefix(_COLUMN_PREFIX): item for key, item in value.items() if key.startswith(_COLUMN_PREFIX)}
+    attributes = {**(given if isinstance(given, Mapping) else {}), **columns}
+    if "span_kind" in value and value["span_kind"] and "openinference.span.kind" not in attributes:
+        attributes["openinference.span.kind"] = value["span_kind"]
+    status = value.get("status")
+    code: JsonObject = status if isinstance(status, Mapping) else {}
+    if not code:
+        code = {"code": value.get("status_code"), "message": value.get("status_message")}
+    resource = value.get("resource")
+    events = value.get("events")
+    return Span(
+        trace_id=_text(context.get("trace_id") or value.get("context.trace_id") or value.get("trace_id")),
+        span_id=_text(context.get("span_id") or value.get("context.span_id") or value.get("id")) or _own_id(value),
+        parent_id=_parent(value.get("parent_id")),
+        name=_text(value.get("name")),
+        kind=_kind(value.get("kind")),
+        start_ns=_nanoseconds(value.get("start_time")),
+        end_ns=_nanoseconds(value.get("end_time")),
+        attributes=attributes,
+        events=tuple(
+            SpanEvent(_text(each.get("name")), attributes_of(each.get("attributes")))
+            for each in (events if isinstance(events, list) else ())
+            if isinstance(each, Mapping)
+        ),
+        error=_error(code),
+        service=_service({"resource": resource}) if isinstance(resource, Mapping) else "",
+        scope="",
+    )
+
+
+def _own_id(value: JsonObject) -> str:
+    """Return an id for a span without one, from its content, so that its copies have the same."""
+    return blake2b(compact_json(cast(JsonValue, value)).encode(), digest_size=8).hexdigest()
+
+
+def _parts(value: JsonObject, at: str, names: tuple[str, ...], problems: Problems) -> Iterator[tuple[str, JsonObject]]:
+    """Yield the objects of the list under the first of these keys that has a value, each with its path.
+
+    A value that is neither null nor a list of objects is recorded as a problem.
+    """
+    name = next((name for name in names if value.get(name) not in (None, "")), names[0])
+    listed = value.get(name)
+    if listed is not None and not isinstance(listed, list | tuple):
+        problems.add(f"{at}.{name}", f"must be a list of objects, got {type(listed).__name__}")
+        return
+    for index, each in enumerate(listed or ()):
+        if isinstance(each, dict):
+            yield f"{at}.{name}[{index}]", each
+        else:
+            problems.add(f"{at}.{name}[{index}]", f"must be an object, got {type(each).__name__}")
+
+
+def _service(resource: JsonObject) -> str:
+    inner = resource.get("resource")
+    attributes = attributes_of(inner.get("attributes")) if isinstance(inner, Mapping) else {}
+    return _text(attributes.get("service.name"))
+
+
+def _scope_name(scope: JsonObject) -> str:
+    inner = _first(scope, "scope", "instrumentationLibrary")
+    return _text(inner.get("name")) if isinstance(inner, Mapping) else ""
+
+
+def attributes_of(value: JsonValue) -> JsonObject:
+    """Return attributes as an object: OTLP writes them as a list of keys and values."""
+    if isinstance(value, dict):
+        return value
+    listed = value if isinstance(value, list | tuple) else ()
+    return {str(each.get("key")): any_value(each.get("value")) for each in listed if isinstance(each, dict)}
+
+
+_VALUE_NAMES = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", "bytesValue")
+
+
+def any_value(value: JsonValue) -> JsonValue:
+    """Return an AnyValue of OTLP as JSON."""
+    if not isinstance(value, dict):
+        return value
+    for name, item in value.items():
+        match name:
+            case "intValue" | "int_value":
+                return cast(JsonValue, int(item) if isinstance(item, str) and _is_integer(item) else item)
+            case "arrayValue" | "array_value":
+                values = item.get("values") if isinstance(item, dict) else None
+                return [any_value(each) for each in (values if isinstance(values, list) else ())]
+            case "kvlistValue" | "kvlist_value":
+                return attributes_of(item.get("values") if isinstance(item, dict) else None)
+            case known if known in _VALUE_NAMES:
+                return cast(JsonValue, item)
+            case _:
+                return cast(JsonValue, value if len(value) > 1 else item)
+    return None
+
+
+_MOST_DIGITS = 20
+
+
+def _is_integer(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
+
+
+def _first(value: JsonObject, *names: str) -> JsonValue:
+    return next((value[name] for name in names if value.get(name) not in (None, "")), None)
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _parent(value: JsonValue) -> str:
+    """Return the id of a parent; some programs write zeros for none."""
+    text = _text(value)
+    return text if text.removeprefix("0x").strip("0") else ""
+
+
+def _kind(value: JsonValue) -> str:
+    """Return the kind of a span, which programs write as a number or as a name."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _KINDS[value] if 0 <= value < len(_KINDS) else ""
+    return _text(value).upper().removeprefix("SPAN_KIND_").removeprefix("SPANKIND.")
+
+
+def _error(status: JsonObject) -> str | None:
+    code = _first(status, "code", "status_code")
+    if str(code).upper() not in _ERROR_CODES:
+        return None
+    return _text(_first(status, "message", "description")) or "status ERROR"
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_NS = 2**63 - 1
+
+
+def _nanoseconds(value: JsonValue) -> int:
+    """Return a time in nanoseconds since 1970, 0 for a value that is not a time."""
+    if isinstance(value, str) and _is_integer(value):
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 10**17:
+        return min(value, _MAX_NS)
+    try:
+        return (logged_moment(value) - _EPOCH) // timedelta(microseconds=1) * 1000
+    except (ValueError, OverflowError):
+        return 0

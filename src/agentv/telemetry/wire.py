@@ -1,0 +1,199 @@
+"""The wire format of OTLP: protocol buffers of traces and logs, decoded to what OTLP writes in JSON.
+
+Field numbers are those of opentelemetry-proto 1.x, which never change. Fields that are not listed are skipped.
+"""
+
+import struct
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple, TypeAlias
+
+from agentv.types.json_value import JsonValue
+
+
+class WireError(ValueError):
+    """Bytes that are not an OTLP message."""
+
+
+class _Field(NamedTuple):
+    name: str
+    kind: str
+    """`text`, `hex`, `bytes`, `int`, `bool`, `double`, `fixed`, or the name of a message."""
+    is_repeated: bool = False
+
+
+_ATTRIBUTES = _Field("attributes", "KeyValue", is_repeated=True)
+_TRACE_ID, _SPAN_ID = _Field("traceId", "hex"), _Field("spanId", "hex")
+_MESSAGES: Final[dict[str, dict[int, _Field]]] = {
+    "traces": {1: _Field("resourceSpans", "ResourceSpans", is_repeated=True)},
+    "logs": {1: _Field("resourceLogs", "ResourceLogs", is_repeated=True)},
+    "ResourceSpans": {1: _Field("resource", "Resource"), 2: _Field("scopeSpans", "ScopeSpans", is_repeated=True)},
+    "ResourceLogs": {1: _Field("resource", "Resource"), 2: _Field("scopeLogs", "ScopeLogs", is_repeated=True)},
+    "Resource": {1: _ATTRIBUTES},
+    "ScopeSpans": {1: _Field("scope", "Scope"), 2: _Field("spans", "Span", is_repeated=True)},
+    "ScopeLogs": {1: _Field("scope", "Scope"), 2: _Field("logRecords", "LogRecord", is_repeated=True)},
+    "Scope": {1: _Field("name", "text"), 2: _Field("version", "text")},
+    "Span": {
+        1: _TRACE_ID,
+        2: _SPAN_ID,
+        4: _Field("parentSpanId", "hex"),
+        5: _Field("name", "text"),
+        6: _Field("kind", "int"),
+        7: _Field("startTimeUnixNano", "fixed"),
+        8: _Field("endTimeUnixNano", "fixed"),
+        9: _ATTRIBUTES,
+        11: _Field("events", "Event", is_repeated=True),
+        15: _Field("status", "Status"),
+    },
+    "Event": {1: _Field("timeUnixNano", "fixed"), 2: _Field("name", "text"), 3: _ATTRIBUTES},
+    "Status": {2: _Field("message", "text"), 3: _Field("code", "int")},
+    "LogRecord": {
+        1: _Field("timeUnixNano", "fixed"),
+        5: _Field("body", "AnyValue"),
+        6: _ATTRIBUTES,
+        9: _TRACE_ID,
+        10: _SPAN_ID,
+        11: _Field("observedTimeUnixNano", "fixed"),
+        12: _Field("eventName", "text"),
+    },
+    "KeyValue": {1: _Field("key", "text"), 2: _Field("value", "AnyValue")},
+    "AnyValue": {
+        1: _Field("stringValue", "text"),
+        2: _Field("boolValue", "bool"),
+        3: _Field("intValue", "int"),
+        4: _Field("doubleValue", "double"),
+        5: _Field("arrayValue", "ArrayValue"),
+        6: _Field("kvlistValue", "KeyValueList"),
+        7: _Field("bytesValue", "bytes"),
+    },
+    "ArrayValue": {1: _Field("values", "AnyValue", is_repeated=True)},
+    "KeyValueList": {1: _Field("values", "KeyValue", is_repeated=True)},
+}
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_WIRE_TYPES = {"int": _VARINT, "bool": _VARINT, "fixed": _FIXED64, "double": _FIXED64}
+"""The wire type of each kind; texts, bytes and messages are `_BYTES`."""
+_MAX_DEPTH = 100
+_MAX_VARINT_SHIFT = 63
+_LOW_BITS = 0x7F
+_LARGEST_FIELD = 2**29
+_SIGN = 2**63
+_Raw: TypeAlias = int | bytes
+
+
+def decode_traces(data: bytes) -> dict[str, JsonValue]:
+    """Return an export of spans, or of logs if it holds log records, as OTLP's JSON. Raises WireError."""
+    # Both kinds of exports have the same outer fields; only their innermost messages tell them apart.
+    try:
+        export = _message(data, "traces", _MAX_DEPTH)
+        is_read = not export or any(
+            span.get("traceId") for span in _inner(export, "resourceSpans", "scopeSpans", "spans")
+        )
+    except WireError:
+        logs = _message(data, "logs", _MAX_DEPTH)
+        if any(True for _ in _inner(logs, "resourceLogs", "scopeLogs", "logRecords")):
+            return logs
+        raise
+    if is_read:
+        return export
+    with suppress(WireError):
+        logs = _message(data, "logs", _MAX_DEPTH)
+        if any(True for _ in _inner(logs, "resourceLogs", "scopeLogs", "logRecords")):
+            return logs
+    return export
+
+
+def _inner(value: JsonValue, *names: str) -> Iterator[dict[str, JsonValue]]:
+    """Yield the objects of lists in lists, under these names."""
+    listed = value.get(names[0]) if isinstance(value, dict) else None
+    for each in listed if isinstance(listed, list) else ():
+        if len(names) > 1:
+            yield from _inner(each, *names[1:])
+        elif isinstance(each, dict):
+            yield each
+
+
+def _message(data: bytes, name: str, depth: int) -> dict[str, JsonValue]:
+    if not depth:
+        raise WireError("values are nested too deeply")
+    fields, made, parts = _MESSAGES[name], dict[str, JsonValue](), dict[str, bytes]()
+    for number, wire_type, raw in _raw_fields(data):
+        field = fields.get(number)
+        if field is None or wire_type != _WIRE_TYPES.get(field.kind, _BYTES):
+            continue
+        if name == "AnyValue" and field.name not in made:  # of a oneof, only the last member counts
+            made.clear()
+            parts.clear()
+        if field.kind in _MESSAGES and not field.is_repeated:
+            parts[field.name] = parts.get(field.name, b"") + _bytes(raw)  # several of one message are merged
+            made[field.name] = _message(parts[field.name], field.kind, depth - 1)
+            continue
+        value = _value(raw, field.kind, depth)
+        if field.is_repeated:
+            made.setdefault(field.name, []).append(value)  # type: ignore[union-attr] # a list, because only this line sets it
+        else:
+            made[field.name] = value
+    return made
+
+
+def _value(raw: _Raw, kind: str, depth: int) -> JsonValue:
+    if isinstance(raw, int):
+        if kind == "bool":
+            return bool(raw)
+        return raw - 2 * _SIGN if kind == "int" and raw >= _SIGN else raw
+    match kind:
+        case "text":
+            try:
+                return raw.decode()
+            except UnicodeDecodeError:
+                raise WireError("a text is not UTF-8") from None
+        case "hex":
+            return raw.hex()
+        case "bytes":
+            return b64encode(raw).decode()
+        case "fixed":
+            return int.from_bytes(raw, "little")
+        case "double":
+            return float(struct.unpack("<d", raw)[0])
+        case _:
+            return _message(raw, kind, depth - 1)
+
+
+def _bytes(raw: _Raw) -> bytes:
+    return raw if isinstance(raw, bytes) else b""
+
+
+def _raw_fields(data: bytes) -> Iterator[tuple[int, int, _Raw]]:
+    """Yield the number, the wire type and the value of each field. Raises WireError."""
+    at, end = 0, len(data)
+    while at < end:
+        tag, at = _varint(data, at)
+        number, wire_type = tag >> 3, tag & 7
+        if not 0 < number < _LARGEST_FIELD:
+            raise WireError(f"{number} is not the number of a field")
+        if wire_type == _VARINT:
+            value, at = _varint(data, at)
+            yield number, wire_type, value
+            continue
+        if wire_type == _BYTES:
+            size, at = _varint(data, at)
+        elif wire_type in (_FIXED64, _FIXED32):
+            size = 8 if wire_type == _FIXED64 else 4
+        else:
+            raise WireError(f"wire type {wire_type} is unknown")
+        if size > end - at:
+            raise WireError("the message is truncated")
+        yield number, wire_type, data[at : at + size]
+        at += size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data) and shift <= _MAX_VARINT_SHIFT:
+        byte = data[at]
+        at += 1
+        value |= (byte & _LOW_BITS) << shift
+        if byte <= _LOW_BITS:
+            return value & (2 * _SIGN - 1), at
+        shift += 7
+    raise WireError("the message is truncated" if at >= len(data) else "a number is too long")

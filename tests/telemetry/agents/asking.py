@@ -1,0 +1,39 @@
+"""What several agents do: send to the receiver, and ask with a plain client."""
+
+import json
+
+from shop import MODEL, QUESTIONS, SYSTEM, TOOL, find_order
+
+
+def send_to_receiver():
+    """Return a tracer provider, and set one for logs, that export to OTEL_EXPORTER_OTLP_ENDPOINT."""
+    from opentelemetry import trace
+    from opentelemetry._logs import set_logger_provider
+    from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk._logs import LoggerProvider
+    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider, logs = TracerProvider(), LoggerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+    trace.set_tracer_provider(provider)
+    set_logger_provider(logs)
+    return provider
+
+
+def ask_with_client(client) -> None:
+    """Ask the questions with a plain client of OpenAI's chat API, and call the tool for it."""
+    for question in QUESTIONS:
+        messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}]
+        while True:
+            reply = client.chat.completions.create(model=MODEL, messages=messages, tools=[TOOL])
+            message = reply.choices[0].message
+            if not message.tool_calls:
+                break
+            messages.append(message.model_dump(exclude_none=True))
+            for call in message.tool_calls:
+                found = find_order(**json.loads(call.function.arguments))
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": found})

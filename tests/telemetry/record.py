@@ -1,0 +1,270 @@
+"""Record what real instrumentations send: `./run python -m tests.telemetry.record [NAME …]`.
+
+Each agent of tests/telemetry/agents runs in an environment of its own, in AGENTV_TRACE_ENVIRONMENTS (a folder, by
+default in the user's cache), against the fake model server. What it sends is written to tests/fixtures/traces/NAME.pb
+and NAME.logs.pb, without the attributes of this machine, and its versions and the tokens that the server counted to
+tests/fixtures/traces/recorded.json.
+"""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+from typing import NamedTuple
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tests.support.fake_server import serving_fake
+from tests.telemetry.agents import shop
+
+AGENTS = Path(__file__).parent / "agents"
+RECORDED = Path(__file__).parents[1] / "fixtures" / "traces"
+_EXPORTER = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
+_CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_LATEST = {"OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental", _CAPTURE: "span_only"}
+_GENAI = "opentelemetry.instrumentation.genai"
+
+
+class Recording(NamedTuple):
+    """One instrumentation: its environment, its agent with arguments, and the variables that it needs."""
+
+    environment: str
+    packages: tuple[str, ...]
+    agent: tuple[str, ...]
+    variables: Mapping[str, str] = {}
+
+
+def _raw(environment: str, package: str, instrumentor: str, *more: str, **variables: str) -> Recording:
+    return Recording(environment, ("openai", package, *more, *_EXPORTER), ("raw_openai.py", instrumentor), variables)
+
+
+def _agents(
+    made: tuple[str, tuple[str, ...]], instrumentors: str, api: str, variables: Mapping[str, str] | None = None
+) -> Recording:
+    environment, packages = made
+    agent = ("with_openai_agents.py", instrumentors, api)
+    return Recording(environment, ("openai-agents", *packages, *_EXPORTER), agent, variables or {})
+
+
+def _langchain(environment: str, package: str, instrumentor: str, **variables: str) -> Recording:
+    packages = ("langchain", "langchain-openai", package, *_EXPORTER)
+    return Recording(environment, packages, ("with_langchain.py", instrumentor), variables)
+
+
+_OI_AGENTS = ("openinference-agents", ("openinference-instrumentation-openai-agents",))
+_OI = "openinference.instrumentation.openai_agents:OpenAIAgentsInstrumentor"
+_OFFICIAL = f"{_GENAI}.openai_agents:OpenAIAgentsInstrumentor"
+_OFFICIAL_AGENTS = (
+    "official-agents",
+    ("opentelemetry-instrumentation-genai-openai-agents", "opentelemetry-instrumentation-genai-openai"),
+)
+_BOTH = f"{_OFFICIAL},{_GENAI}.openai:OpenAIInstrumentor"
+_V2 = (
+    "openai-v2",
+    "opentelemetry-instrumentation-openai-v2",
+    "opentelemetry.instrumentation.openai_v2:OpenAIInstrumentor",
+    *("openai<3", "httpx", "opentelemetry-util-genai<1"),
+)
+_GENAI_OPENAI = ("genai-openai", "opentelemetry-instrumentation-genai-openai", f"{_GENAI}.openai:OpenAIInstrumentor")
+RECORDINGS: Mapping[str, Recording] = {
+    "pydantic-ai": Recording("pydantic-ai", ("pydantic-ai-slim[openai]", *_EXPORTER), ("with_pydantic_ai.py",)),
+    "openinference-openai-agents-chat": _agents(_OI_AGENTS, _OI, "chat"),
+    "openinference-openai-agents-responses": _agents(_OI_AGENTS, _OI, "responses"),
+    "official-openai-agents-chat": _agents(_OFFICIAL_AGENTS, _BOTH, "chat", _LATEST),
+    "official-openai-agents-responses": _agents(_OFFICIAL_AGENTS, _BOTH, "responses", _LATEST),
+    "openinference-langchain": _langchain(
+        "openinference-langchain",
+        "openinference-instrumentation-langchain",
+        "openinference.instrumentation.langchain:LangChainInstrumentor",
+    ),
+    "official-langchain": _langchain(
+        "official-langchain",
+        "opentelemetry-instrumentation-genai-langchain",
+        f"{_GENAI}.langchain:LangChainInstrumentor",
+        **_LATEST,
+    ),
+    "openllmetry-langchain": _langchain(
+        "openllmetry-langchain",
+        "opentelemetry-instrumentation-langchain",
+        "opentelemetry.instrumentation.langchain:LangchainInstrumentor",
+    ),
+    "openllmetry-openai": _raw(
+        "openllmetry-openai",
+        "opentelemetry-instrumentation-openai",
+        "opentelemetry.instrumentation.openai:OpenAIInstrumentor",
+    ),
+    "openinference-openai": _raw(
+        "openinference-openai",
+        "openinference-instrumentation-openai",
+        "openinference.instrumentation.openai:OpenAIInstrumentor",
+    ),
+    "openai-v2": _raw(*_V2, **{_CAPTURE: "true"}),
+    "genai-openai": _raw(*_GENAI_OPENAI, **_LATEST),
+    "genai-openai-events": _raw(
+        *_GENAI_OPENAI, **{**_LATEST, _CAPTURE: "event_only", "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT": "true"}
+    ),
+    "logfire": Recording("logfire", ("openai", "logfire", "opentelemetry-instrumentation-httpx"), ("with_logfire.py",)),
+    "langfuse": Recording("langfuse", ("openai", "langfuse"), ("with_langfuse.py",)),
+    "mlflow": Recording("mlflow-full", ("openai", "mlflow", *_EXPORTER), ("with_mlflow.py",)),
+    "ai-sdk": Recording(
+        "ai-sdk",
+        ("ai@6", "@ai-sdk/openai@3", "zod", "@opentelemetry/sdk-node", "@opentelemetry/exporter-trace-otlp-proto"),
+        ("with_ai_sdk.mjs",),
+    ),
+    "without-content": _raw(*_GENAI_OPENAI),
+    "without-calls": _agents(_OFFICIAL_AGENTS, _OFFICIAL, "chat", _LATEST),
+}
+_KEPT = ("service.name", "telemetry.sdk.language", "telemetry.sdk.name", "telemetry.sdk.version")
+
+
+@contextmanager
+def receiving() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
+    """Serve OTLP over HTTP until the end of the block; yield the URL, and a list of what arrives."""
+    bodies: list[tuple[str, bytes]] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            size = self.headers.get("Content-Length")
+            body = b"".join(self._chunks()) if size is None else self.rfile.read(int(size))
+            bodies.append((self.path, gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body))
+            self.send_response(200)
+            self.send_header("Content-Type", "application/x-protobuf")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def _chunks(self) -> Iterator[bytes]:
+            while size := int(self.rfile.readline(), 16):
+                yield self.rfile.read(size)
+                self.rfile.readline()
+            self.rfile.readline()
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", bodies
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def environments() -> Path:
+    """Return the folder of the environments."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("AGENTV_TRACE_ENVIRONMENTS") or cache / "agentv-traces")
+
+
+def prepare(recording: Recording) -> list[str]:
+    """Return the command that runs the agent, in an environment that is made if it is missing."""
+    place, uv = environments() / recording.environment, os.environ.get("UV", "uv")
+    agent, *arguments = recording.agent
+    if agent.endswith(".mjs"):
+        if not (place / "node_modules").exists():
+            place.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["npm", "install", "--silent", "--prefix", str(place), *recording.packages], check=True)
+        (place / agent).write_text((AGENTS / agent).read_text("utf-8"), "utf-8")
+        return ["node", str(place / agent)]
+    python = place / "bin" / "python"
+    if not python.exists():
+        subprocess.run([uv, "venv", "--quiet", str(place)], check=True)
+        install = [uv, "pip", "install", "--quiet", "--prerelease=if-necessary-or-explicit", "--python", str(python)]
+        subprocess.run([*install, *recording.packages], check=True)
+    return [str(python), str(AGENTS / agent), *arguments]
+
+
+def versions(recording: Recording) -> dict[str, str]:
+    """Return the versions of the packages in an environment."""
+    place = environments() / recording.environment
+    if recording.agent[0].endswith(".mjs"):
+        names = ("ai", "@ai-sdk/openai", "@opentelemetry/sdk-node")
+        return {
+            name: json.loads((place / "node_modules" / name / "package.json").read_text())["version"] for name in names
+        }
+    python = str(place / "bin" / "python")
+    command = [os.environ.get("UV", "uv"), "pip", "list", "--quiet", "--format=json", "--python", python]
+    listed = subprocess.run(command, capture_output=True, check=True)
+    wanted = (
+        "openai",
+        "opentelemetry-instrumentation",
+        "openinference",
+        "pydantic-ai",
+        "langchain",
+        "lang",
+        "log",
+        "mlf",
+    )
+    found = {each["name"]: each["version"] for each in json.loads(listed.stdout)}
+    return {name: version for name, version in found.items() if name.startswith(wanted) or name == "opentelemetry-sdk"}
+
+
+def record(name: str) -> dict[str, object]:
+    """Run the agent of one instrumentation, write what it sends, and return its versions and tokens."""
+    recording = RECORDINGS[name]
+    command = prepare(recording)
+    with serving_fake() as model, receiving() as (url, bodies), TemporaryDirectory() as folder:
+        variables = {
+            "PATH": os.environ["PATH"],
+            "HOME": folder,
+            "OPENAI_BASE_URL": f"{model.url}/v1",
+            "OPENAI_API_KEY": "none",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": url,
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            "LANGFUSE_BASE_URL": url,
+            "LANGFUSE_PUBLIC_KEY": "pk",
+            "LANGFUSE_SECRET_KEY": "sk",
+            "DO_NOT_TRACK": "1",
+            **({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{url}/v1/traces"} if name == "mlflow" else {}),
+            **recording.variables,
+        }
+        asked = json.dumps({"system": shop.SYSTEM, "questions": shop.QUESTIONS, "model": shop.MODEL})
+        done = subprocess.run(
+            command, env=variables, cwd=folder, input=asked, capture_output=True, text=True, check=False, timeout=120
+        )
+        if done.returncode:
+            sys.exit(f"{name}: {done.stderr}")
+        billed = [call for call in model.calls if call.billed]
+    _write(name, bodies)
+    tokens = {"input": sum(call.input_tokens for call in billed), "output": sum(call.output_tokens for call in billed)}
+    return {"versions": versions(recording), "tokens": tokens}
+
+
+def _write(name: str, bodies: list[tuple[str, bytes]]) -> None:
+    traces, logs = ExportTraceServiceRequest(), ExportLogsServiceRequest()
+    for path, body in bodies:
+        if path.endswith("/logs"):
+            logs.MergeFrom(ExportLogsServiceRequest.FromString(body))
+        elif path.endswith("/traces"):
+            traces.MergeFrom(ExportTraceServiceRequest.FromString(body))
+    RECORDED.mkdir(exist_ok=True)
+    for resources, suffix, export in (
+        (traces.resource_spans, "", traces),
+        (logs.resource_logs, ".logs", logs),
+    ):
+        for each in resources:
+            kept = [attribute for attribute in each.resource.attributes if attribute.key in _KEPT]
+            del each.resource.attributes[:]
+            each.resource.attributes.extend(kept)
+        for span in (span for each in traces.resource_spans for scope in each.scope_spans for span in scope.spans):
+            kept = [attribute for attribute in span.attributes if not attribute.key.startswith("code.")]
+            del span.attributes[:]
+            span.attributes.extend(kept)
+        if resources:
+            (RECORDED / f"{name}{suffix}.pb").write_bytes(export.SerializeToString(deterministic=True))
+
+
+if __name__ == "__main__":
+    facts_file = RECORDED / "recorded.json"
+    facts = json.loads(facts_file.read_text()) if facts_file.exists() else {}
+    for each in sys.argv[1:] or RECORDINGS:
+        facts[each] = record(each)
+        print(each, facts[each]["tokens"])
+    facts_file.write_text(json.dumps(dict(sorted(facts.items())), indent=1) + "\n")

@@ -1,0 +1,299 @@
+"""Spans joined into answers: in any order, in any number of exports, however often each arrives."""
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.spans import START, attribute, export, span
+from tests.telemetry.test_recorded_traces import COMPLETE, said, spans
+
+from agentv.telemetry.answers import TracedAnswer
+from agentv.telemetry.joining import Joiner, JoinOptions, JoinReport, join_spans
+from agentv.telemetry.spans import spans_of
+from agentv.types.messages_json import content_text
+
+SECOND = 10**9
+
+
+def join(*exports: dict[str, Any], options: JoinOptions | None = None) -> tuple[list[TracedAnswer], JoinReport]:
+    return join_spans([each for one in exports for each in spans_of(one)], options)
+
+
+def call(
+    number: int,
+    said: list[dict[str, Any]],
+    answer: dict[str, Any],
+    *,
+    at_s: float = 0.0,
+    trace: int = 0,
+    parent: int | None = None,
+    more: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """A call of a model, in a trace of its own unless it has one."""
+    start = int(START) + int(at_s * SECOND)
+    return {
+        **span(
+            number,
+            parent,
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": json.dumps(said),
+                "gen_ai.output.messages": json.dumps([answer]),
+                "gen_ai.usage.input_tokens": 10,
+                "gen_ai.usage.output_tokens": 1,
+                **(more or {}),
+            },
+        ),
+        "traceId": f"{trace or number:032x}",
+        "startTimeUnixNano": str(start),
+        "endTimeUnixNano": str(start + SECOND // 4),
+    }
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "parts": [{"type": "text", "content": text}]}
+
+
+def assistant(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "parts": [{"type": "text", "content": text}]}
+
+
+ASKS = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "find", "arguments": {"order": "7"}}]}
+FOUND = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "here"}]}
+
+
+def texts(answers: list[TracedAnswer]) -> list[tuple[str, ...]]:
+    return [tuple(content_text(each.content or "") for each in answer.messages) for answer in answers]
+
+
+def test_a_call_that_continues_another_is_the_same_answer() -> None:
+    first = call(1, [user("Where?")], ASKS)
+    second = call(2, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=1)
+    (answer,), report = join(export(first), export(second))
+    assert [each[0] for each in said(answer)] == ["user", "assistant", "tool", "assistant"]
+    assert answer.usage is not None
+    assert (answer.usage.input, answer.usage.output, answer.usage.requests) == (20, 2, 2)
+    assert (answer.span_id, answer.is_open, report.open) == (f"{2:016x}", False, 0)
+
+
+def test_two_users_with_the_same_first_words_are_not_merged() -> None:
+    hello, said_hello = [user("Hi")], assistant("Hello")
+    exports = [
+        export(call(1, hello, said_hello)),
+        export(call(2, hello, said_hello, at_s=1)),
+        export(call(3, [*hello, said_hello, user("Refund?")], assistant("Yes"), at_s=2)),
+        export(call(4, [*hello, said_hello, user("Where?")], assistant("There"), at_s=3)),
+    ]
+    answers, report = join(*exports)
+    assert texts(answers) == [
+        ("Hi", "Hello"),
+        ("Hi", "Hello"),
+        ("Hi", "Hello", "Refund?", "Yes"),
+        ("Hi", "Hello", "Where?", "There"),
+    ]
+    assert answers[2].session == answers[1].session  # the newest end first
+    assert answers[3].session == answers[0].session
+    assert report.ambiguous == 1
+    assert any("may continue several conversations" in note for note in report.notes())
+
+
+def test_an_id_of_a_conversation_keeps_users_apart() -> None:
+    exports = [
+        export(call(1, [user("Hi")], assistant("Hello"), more={"gen_ai.conversation.id": "a"})),
+        export(call(2, [user("Hi")], assistant("Hello"), at_s=1, more={"gen_ai.conversation.id": "b"})),
+        export(
+            call(3, [user("Hi"), assistant("Hello"), user("Go")], assistant("Ok"), at_s=2, more={"session.id": "a"}),
+        ),
+    ]
+    answers, report = join(*exports)
+    assert [answer.session for answer in answers] == ["a", "b", "a"]
+    assert report.ambiguous == 0
+
+
+def test_a_call_that_nothing_continues_is_an_answer_that_says_so() -> None:
+    late = call(2, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=700)
+    answers, report = join(export(call(1, [user("Where?")], ASKS)), export(late))
+    assert [answer.is_open for answer in answers] == [True, False]
+    assert answers[0].to_line()["metadata"]["incomplete"] is True  # type: ignore[index,call-overload] # an object
+    assert report.open == 1
+    assert len(join(export(call(1, [user("Where?")], ASKS)), export(late), options=JoinOptions(idle_s=900))[0]) == 1
+
+
+def test_a_new_question_ends_an_answer_that_waits_for_a_tool() -> None:
+    asked = [user("Where?"), ASKS, FOUND, user("Never mind.")]
+    answers, _ = join(export(call(1, [user("Where?")], ASKS)), export(call(2, asked, assistant("Ok."), at_s=1)))
+    assert [(answer.is_open, answer.text) for answer in answers] == [(True, ""), (False, "Ok.")]
+
+
+def test_previous_responses_are_continued_by_their_id() -> None:
+    first = call(1, [user("Where?")], ASKS, more={"gen_ai.response.id": "r1"})
+    key = "gen_ai.request.previous_response_id"
+    second = call(2, [FOUND], assistant("Here."), at_s=1, more={key: "r1", "gen_ai.response.id": "r2"})
+    third = call(3, [user("Thanks")], assistant("Welcome."), at_s=2, more={key: "r2"})
+    answers, _ = join(export(first, second, third))
+    assert texts(answers) == [("Where?", "", "here", "Here."), ("Where?", "", "here", "Here.", "Thanks", "Welcome.")]
+    assert answers[0].session == answers[1].session
+
+
+AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "shop"}
+
+
+def agent(number: int, parent: int | None, **more: Any) -> dict[str, Any]:
+    return {**span(number, parent, {**AGENT, **more}), "traceId": f"{9:032x}"}
+
+
+def test_outermost_agents_under_a_server_are_one_answer_each() -> None:
+    server = {**span(1, None, {"http.route": "/chat"}), "kind": 2, "traceId": f"{9:032x}"}
+    spans = [
+        server,
+        agent(2, 1),
+        call(3, [user("A?")], assistant("a"), trace=9, parent=2),
+        agent(4, 2),  # an inner agent is a part of its caller
+        call(5, [user("Inner?")], assistant("inner"), trace=9, parent=4),
+        agent(6, 1),
+        call(7, [user("B?")], assistant("b"), trace=9, parent=6, at_s=1),
+    ]
+    spans[2] = {**spans[2], "endTimeUnixNano": str(int(START) + SECOND)}
+    answers, _ = join(export(*spans))
+    assert [answer.text for answer in answers] == ["a", "b"]
+    assert answers[0].usage is not None
+    assert answers[0].usage.input == 20  # also the inner agent's
+
+
+def test_calls_inside_of_tools_are_not_the_answer() -> None:
+    tool = {**span(3, 2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "ask"}), "traceId": f"{9:032x}"}
+    spans = [
+        agent(2, None),
+        call(5, [user("A?")], assistant("answer"), trace=9, parent=2),
+        tool,
+        call(4, [user("Sub?")], assistant("sub"), trace=9, parent=3, at_s=5),
+    ]
+    (answer,), _ = join(export(*spans))
+    assert answer.text == "answer"
+
+
+def test_an_answer_whose_root_comes_in_a_later_export_counts_once() -> None:
+    parts = [call(3, [user("A?")], assistant("a"), trace=9, parent=2), agent(2, None)]
+    answers, report = join(export(parts[0]), export(parts[1]), export(parts[0]))
+    assert [answer.text for answer in answers] == ["a"]
+    assert (report.doubled, report.answers) == (1, 1)
+
+
+def test_tokens_are_those_of_calls_and_never_of_agents_too() -> None:
+    spans = [
+        agent(2, None, **{"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 1}),
+        call(3, [user("A?")], assistant("a"), trace=9, parent=2),
+    ]
+    (answer,), _ = join(export(*spans))
+    assert answer.usage is not None
+    assert (answer.usage.input, answer.usage.output) == (10, 1)
+
+
+def test_a_call_that_two_instrumentations_record_counts_once() -> None:
+    outer = call(1, [user("A?")], assistant("a"))
+    (answer,), _ = join(export(outer, call(2, [user("A?")], assistant("a"), trace=1, parent=1)))
+    assert answer.usage is not None
+    assert answer.usage.input == 10
+
+
+def test_a_stream_has_answers_as_soon_as_enough_time_has_passed() -> None:
+    joiner = Joiner(JoinOptions(is_endless=True))
+    found = []
+    for number in range(5):
+        for each in spans_of(export(call(number + 1, [user(f"{number}?")], assistant(f"{number}"), at_s=400 * number))):
+            joiner.add(each)
+        found += [answer.text for answer in joiner.ready()]
+    assert found == ["0", "1", "2"]
+    assert [answer.text for answer in joiner.rest()] == ["3", "4"]
+    joiner.close()
+
+
+def test_a_failed_call_says_why() -> None:
+    failed = {**call(1, [user("A?")], assistant("")), "status": {"code": 2, "message": "rate limited"}}
+    failed["attributes"] = [each for each in failed["attributes"] if each["key"] != "gen_ai.output.messages"]
+    (answer,), _ = join(export(failed))
+    assert answer.error == "has no answer, because it failed: rate limited"
+
+
+def comparable(answers: list[TracedAnswer]) -> list[tuple[Any, ...]]:
+    rows = [(a.start_ns, a.end_ns, a.trace_id, a.span_id, said(a), a.usage, a.session, a.is_open) for a in answers]
+    return sorted(rows, key=lambda row: row[:4])
+
+
+@pytest.mark.parametrize("name", COMPLETE)
+def test_order_and_copies_of_spans_change_nothing(name: str) -> None:
+    given, rng = spans(name), random.Random(7)
+    expected = comparable(join_spans(given)[0])
+    for _ in range(5):
+        copies = [*given, *rng.choices(given, k=len(given))]
+        rng.shuffle(copies)
+        assert comparable(join_spans(copies)[0]) == expected
+
+
+_TURN = st.tuples(st.sampled_from(["Hi", "Where?", "Refund?"]), st.booleans())
+
+
+@given(st.lists(st.lists(_TURN, min_size=1, max_size=3), min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_conversations_of_clients_are_joined_in_any_order(
+    turns: list[list[tuple[str, bool]]], rng: random.Random
+) -> None:
+    calls: list[dict[str, Any]] = []
+    for user_number, conversation in enumerate(turns):
+        history: list[dict[str, Any]] = []
+        for number, (question, has_tool) in enumerate(conversation):
+            more = {"gen_ai.conversation.id": f"user {user_number}"}
+            history.append(user(f"{question} {number}"))
+            for answer in ([ASKS, FOUND] if has_tool else []), [assistant(f"answer {number}")]:
+                if answer:
+                    calls.append(call(len(calls) + 1, history, answer[0], at_s=len(calls), more=more))
+                    history = [*history, *answer]
+    expected = sum(map(len, turns))
+    rng.shuffle(calls)
+    answers, report = join(*(export(each) for each in calls))
+    assert (len(answers), report.open) == (expected, 0)
+    assert sum(answer.usage.requests for answer in answers if answer.usage) == len(calls)
+
+
+_WRONG = [[], {}, 5, None, "x", [None], "[1]", '{"role": 5}', '[{"role": "x", "parts": [3]}]']
+
+
+@pytest.mark.parametrize("wrong", _WRONG)
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.usage.input_tokens", "gen_ai.prompt.0.content"),
+        *("gen_ai.system_instructions", "gen_ai.tool.call.arguments", "input.value", "llm.input_messages"),
+        *("traceloop.entity.input", "ai.prompt", "ai.response.toolCalls", "mlflow.spanInputs", "events"),
+        *("langfuse.observation.output", "request_data", "response_data", "pydantic_ai.all_messages"),
+    ],
+)
+def test_wrong_values_of_attributes_are_no_traceback(key: str, wrong: Any) -> None:
+    one = call(1, [user("A?")], assistant("a"))
+    one["attributes"] = [each for each in one["attributes"] if each["key"] != key] + [attribute(key, wrong)]
+    for kind in ("chat", "invoke_agent", "execute_tool"):
+        again = {**one, "attributes": [*one["attributes"], attribute("gen_ai.operation.name", kind)]}
+        answers, report = join(export(again))
+        [answer.to_line() for answer in answers]
+        list(report.notes())
+
+
+def test_a_call_that_another_instrumentation_records_with_messages_is_not_missing() -> None:
+    known = call(1, [user("A?")], assistant("a"), more={"gen_ai.response.id": "r1"})
+    silent = call(2, [], {}, at_s=1, more={"gen_ai.response.id": "r1"})
+    silent["attributes"] = [each for each in silent["attributes"] if not each["key"].endswith(".messages")]
+    for order in ((known, silent), (silent, {**known, "startTimeUnixNano": str(int(START) + 5 * SECOND)})):
+        answers, report = join(*(export(each) for each in order))
+        assert [answer.text for answer in answers] == ["a"]
+        assert list(report.notes()) == []
+
+
+def test_messages_that_cannot_be_read_are_an_error_and_the_call_still_counts() -> None:
+    wrong = call(1, [{"role": "user", "parts": [{"type": "text", "content": "A?"}]}], {"no": "message"})
+    (answer,), _ = join(export(wrong))
+    assert answer.error is not None
+    assert answer.error.startswith(
+        "cannot be read: gen_ai messages: $.attributes.gen_ai.output.messages[0] has no role"
+    )

@@ -1,0 +1,93 @@
+"""The wire format of OTLP: equal to what the official decoder reads, and no other error than WireError."""
+
+import json
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tests.support.nightly import IS_NIGHTLY
+
+from agentv.telemetry.binary import decode_file, looks_binary
+from agentv.telemetry.joining import join_spans
+from agentv.telemetry.spans import spans_of
+from agentv.telemetry.wire import WireError, decode_traces
+from agentv.types.errors import EvalFileError
+
+TRACES = Path(__file__).parents[1] / "fixtures" / "traces"
+PAYLOADS = sorted(TRACES.glob("*.pb"))
+SPANS = [path for path in PAYLOADS if ".logs" not in path.name]
+
+
+def oracle(data: bytes, *, is_logs: bool = False) -> object:
+    """Return what the official decoder reads, as spans."""
+    message = ExportLogsServiceRequest() if is_logs else ExportTraceServiceRequest()
+    message.ParseFromString(data)
+    decoded = MessageToDict(message)
+    return spans_of(json.loads(json.dumps(decoded))) if decoded else []
+
+
+def own(data: bytes) -> object:
+    decoded = decode_traces(data)
+    return spans_of(decoded) if decoded else []
+
+
+def comparable(spans: object) -> object:
+    """Return spans without ids, which the official JSON has in another alphabet."""
+    assert isinstance(spans, list)
+    return [(s.name, s.kind, s.start_ns, s.end_ns, s.attributes, s.events, s.error, s.service, s.scope) for s in spans]
+
+
+@pytest.mark.parametrize("path", PAYLOADS, ids=lambda path: path.stem)
+def test_every_payload_is_read_as_the_official_decoder_reads_it(path: Path) -> None:
+    data = path.read_bytes()
+    assert comparable(own(data)) == comparable(oracle(data, is_logs=".logs" in path.name))
+
+
+def test_mutated_payloads_are_read_as_the_official_decoder_does_or_refused() -> None:
+    rng = random.Random(40)
+    for _ in range(5_000 if IS_NIGHTLY else 400):
+        data = bytearray(rng.choice(SPANS).read_bytes()[: rng.randrange(1, 3_000)])
+        for _ in range(rng.randrange(1, 4)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        try:
+            expected = comparable(oracle(bytes(data)))
+        except (DecodeError, UnicodeDecodeError):
+            expected = None
+        try:
+            found = own(bytes(data))
+        except WireError:
+            found = None
+        except EvalFileError:
+            continue
+        if expected is not None and found is not None:
+            assert len(found) == len(expected)  # type: ignore[arg-type] # both are lists
+        if isinstance(found, list):
+            join_spans(found)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    with suppress(WireError):
+        decode_file(data)
+
+
+def test_exports_after_their_lengths_are_read() -> None:
+    data = SPANS[0].read_bytes()
+    framed = len(data).to_bytes(4, "big") + data
+    assert len(decode_file(framed * 3)) == 3
+    with pytest.raises(WireError, match="truncated"):
+        decode_file(framed[:-1])
+    assert looks_binary(framed)
+    assert looks_binary(data)
+
+
+@pytest.mark.parametrize("start", [b"\n{", b'{"a"', b"\n\n  {", b"", b"\n", b"\x1f\x8b\x08"])
+def test_text_is_not_taken_for_protocol_buffers(start: bytes) -> None:
+    assert not looks_binary(start)
