@@ -191,9 +191,7 @@ def _setup_note(compared: ComparedRuns) -> Html:
     differing = len(compared.circumstances)
     settings = f"{differing:,} settings differ" if differing > 1 else "1 setting differs"
     text = f"{settings} between the runs" if differing else "both runs have the same settings"
-    return element(
-        "p", element("a", f"Measures with intervals; {text}", href="#measures"), class_="sentence"
-    )
+    return element("p", element("a", f"Measures with intervals; {text}", href="#measures"), class_="sentence")
 
 
 def _tabs(compared: ComparedRuns) -> Sequence[tuple[str | None, str]]:
