@@ -1,8 +1,8 @@
 """Take pictures of the viewer: `./run --group=browser python .ci/screenshots.py [FOLDER]`.
 
 The project in .ci/screenshots/ is run six times, the answers of the last run are labelled in the browser by two
-reviewers, and each page is opened in every look. FOLDER, by default build/screenshots, gets whole pages, to be looked at.
-docs/images/ gets the pictures that the docs show: the upper part of some pages.
+reviewers, and each page is opened in every look. FOLDER, by default build/screenshots, gets whole pages, to be looked
+at. docs/images/ gets the pictures that the docs show: the upper part of some pages.
 """
 
 import io
