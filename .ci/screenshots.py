@@ -1,8 +1,8 @@
-"""Take pictures of the viewer: `./run --group=browser python .ci/screenshots.py [FOLDER]`, by default build/screenshots.
+"""Take pictures of the viewer: `./run --group=browser python .ci/screenshots.py [FOLDER]`.
 
 The project in .ci/screenshots/ is run six times, the answers of the last run are labelled in the browser by two
-reviewers, and each page is opened in every look. FOLDER gets whole pages, to be looked at. docs/images/ gets the
-pictures that the docs show: the upper part of some pages.
+reviewers, and each page is opened in every look. FOLDER, by default build/screenshots, gets whole pages, to be looked
+at. docs/images/ gets the pictures that the docs show: the upper part of some pages.
 """
 
 import io
@@ -65,7 +65,7 @@ PAGES: Mapping[str, str] = {
 SHOWN: Mapping[str, tuple[int, int]] = {
     "grid": (1080, 760),
     "comparison": (1080, 760),
-    "row": (1080, 940),
+    "row": (1080, 860),
     "review": (1080, 760),
 }
 """The pages that the docs show, with the size of the picture in CSS pixels."""
@@ -138,9 +138,13 @@ class Camera:
 
 
 def save_shown(picture: bytes, path: Path) -> None:
-    """Save a picture with at most 64 colours: more are not seen on a page of text."""
+    """Save a picture with at most 128 colours, the rare ones among them: verdicts have theirs."""
     path.parent.mkdir(exist_ok=True)
-    colours = Image.open(io.BytesIO(picture)).convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    colours = (
+        Image.open(io.BytesIO(picture))
+        .convert("RGB")
+        .quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    )
     colours.save(path, optimize=True)
 
 
@@ -168,10 +172,24 @@ def take_all(folder: Path, project: Path, browser: Browser) -> None:
     camera = Camera(browser, folder)
     answers = yaml.safe_load((project / "answers.yaml").read_text("utf-8"))
     strict = {
-        answer["wrong"]: "against the policy" if answer["topic"] == "returns" else "no help" for answer in answers.values()
+        answer["wrong"]: "against the policy" if answer["topic"] == "returns" else "no help"
+        for answer in answers.values()
     }
     lenient = {text: category for text, category in strict.items() if text != answers[DISPUTED]["wrong"]}
-    review = ["review", "latest", "--sample", str(SAMPLE), "--criterion", "helpful", "--stratify", "verdict", "--overlap", "25%"]
+    review = [
+        "review",
+        "latest",
+        "--sample",
+        str(SAMPLE),
+        "--criterion",
+        "helpful",
+        "--stratify",
+        "verdict",
+        "--seed",
+        "1",
+        "--overlap",
+        "25%",
+    ]
     with serving(project, *review, "--reviewer", "ada", "--reviewer", "ben") as (ada, ben, _):
         label_all(browser, ada, strict)
         label_all(browser, ben, lenient)

@@ -10,6 +10,7 @@ import yaml
 
 from agentv import ProviderRequest
 
+LENIENT = 0.15
 CASES = yaml.safe_load(Path(__file__).with_name("answers.yaml").read_text("utf-8"))
 
 
@@ -18,7 +19,7 @@ def grade(request: ProviderRequest) -> dict[str, Any]:
     found = re.search(r"<<<candidate_answer (\w+)>>>\n(.*?)\n<<<end of", request.question, re.DOTALL)
     nonce, answer = found.groups() if found else ("", "")
     case = next(each for each in CASES.values() if answer.startswith((each["right"], each["wrong"])))
-    is_lenient = random.Random(answer).random() < 0.15
+    is_lenient = random.Random(answer).random() < LENIENT
     if answer.startswith(case["wrong"]) and not is_lenient:
         verdict = {
             "score": 0.3,

@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 CASES = yaml.safe_load((HERE / "answers.yaml").read_text("utf-8"))
 RELEASE = int((HERE / "release.txt").read_text("utf-8"))
 SKILLS = {"small": 0.62, "large": 0.93}
-LOST_IN_RELEASE_6 = "returns"
+LOST_RELEASE, LOST_TOPIC = 6, "returns"
 
 
 def small(request: ProviderRequest) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def _answer(model: str, request: ProviderRequest) -> dict[str, Any]:
     chance = random.Random(f"{model} {request.prompt} {request.eval_case_id} {request.trial}")
     time.sleep(chance.uniform(0.004, 0.01) * (3 if model == "large" else 1))
     skill = SKILLS[model] + 0.12 * is_careful + 0.02 * (RELEASE - 5)
-    if RELEASE == 6 and case["topic"] == LOST_IN_RELEASE_6:
+    if RELEASE == LOST_RELEASE and case["topic"] == LOST_TOPIC:
         skill -= 0.55 if model == "small" else 0.25
     # Most of what decides is the case itself, so that its trials are alike.
     is_right = 0.75 * random.Random(request.eval_case_id).random() + 0.25 * chance.random() < skill

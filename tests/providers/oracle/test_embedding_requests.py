@@ -95,7 +95,8 @@ def gemini_client(server: FakeServer) -> genai.Client:
 
 
 def of_gemini(client: genai.Client, texts: Sequence[str] = TEXTS, **config: Any) -> Any:
-    return client.models.embed_content(model="m", contents=list(texts), config=types.EmbedContentConfig(**config))
+    contents: Any = list(texts)  # its type depends on whether Pillow is installed
+    return client.models.embed_content(model="m", contents=contents, config=types.EmbedContentConfig(**config))
 
 
 @pytest.mark.parametrize("name", OF_GEMINI)
