@@ -29,7 +29,7 @@ STYLES = Path(__file__).with_name("site.css")
 HOME = "docs/index.md"
 FENCE = re.compile(r"(^```+.*?^```+$)", re.MULTILINE | re.DOTALL)
 NAMED_FENCE = re.compile(r"^(```+\w+) +(\S+)$", re.MULTILINE)
-LINK = re.compile(r"(?<=\]\()([^()#\s]+)")
+LINK = re.compile(r"""(?:(?<=\]\()|(?<=\bsrc=")|(?<=\bsrcset="))([^()#\s"]+)""")
 ROW = re.compile(r"^\|.*", re.MULTILINE)
 CODE = re.compile(r"`[^`]+`")
 LISTED = re.compile(r"^## (.+)$|^(\w.*):$|^- \[([^]]+)\]\(([^)#]+\.md)\)", re.MULTILINE)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from cmarkgfm.cmark import markdown_to_html_with_extensions  # type: ignore[import-untyped]
+from cmarkgfm.cmark import Options, markdown_to_html_with_extensions  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parent.parent
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -86,7 +86,8 @@ def shown(html: str) -> list[str]:
 
 
 def shown_by_github(text: str) -> list[str]:
-    return shown(f"<article>{markdown_to_html_with_extensions(text, extensions=['table', 'strikethrough'])}</article>")
+    html = markdown_to_html_with_extensions(text, Options.CMARK_OPT_UNSAFE, ["table", "strikethrough"])
+    return shown(f"<article>{html}</article>")
 
 
 def html_of(page: str, site: Path) -> Path:
@@ -145,6 +146,19 @@ def test_a_fence_with_a_file_name_gets_a_title() -> None:
         ("README.md", "docs/index.md", "../index.md"),
     ],
 )
+def test_pictures_of_html_lead_to_their_places_in_the_site() -> None:
+    html = '<source srcset="docs/images/a.png"><img src="docs/images/b.png" alt="c">'
+    assert build_site.convert("README.md", html) == html.replace("docs/images", "../images")
+
+
+def test_pictures_are_small_and_each_is_shown() -> None:
+    pictures = {path: path.stat().st_size for path in (ROOT / "docs" / "images").iterdir()}
+    linked = {file for page, text in PAGES.items() for file in build_site.links_of(page, text)}
+    assert {path.relative_to(ROOT).as_posix() for path in pictures} <= linked
+    assert max(pictures.values()) < 120_000
+    assert sum(pictures.values()) < 600_000
+
+
 def test_links_lead_to_the_places_of_files_in_the_site(page: str, link: str, expected: str) -> None:
     assert build_site.convert(page, f"see [it]({link}).") == f"see [it]({expected})."
 
@@ -184,7 +198,7 @@ def test_every_link_of_the_site_leads_to_a_page_and_an_anchor(site: Path) -> Non
     ids = {path: set(re.findall(r'\bid="?([^" >]+)', text)) for path, text in texts.items()}
     dead = []
     for path, text in texts.items():
-        for link in re.findall(r'<(?:a|img)\b[^>]*\b(?:href|src)="([^"]+)"', text):
+        for link in re.findall(r'<(?:a|img|source)\b[^>]*\b(?:href|src|srcset)="([^"]+)"', text):
             file, _, anchor = link.partition("#")
             to = (path.parent / file).resolve() if file else path
             if "://" not in link and not (to.is_file() and (not anchor or anchor in ids[to])):

@@ -259,7 +259,7 @@ def test_a_number_of_lines_is_drawn_from_all_of_them(folder: Path, score: Call) 
         (["-o", "log.jsonl"], "is also an input file"),
         (["-o", "config.yaml/x.jsonl"], "cannot write"),
         (["missing.jsonl"], "no such file"),
-        (["."], "is a folder"),
+        (["."], "is a folder without transcripts of coding agents"),
         (["-", "-"], "only once"),
         (["--config", "missing.yaml"], "does not exist"),
     ],

@@ -1,10 +1,12 @@
 """Lines of logs: recognised by shape, read completely, refused with the way out."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from tests.support.logs import ANSWER, QUESTION, SHAPES, conversations, logged
+from tests.support.transcripts import TRANSCRIPTS
 
 from agentv.engine.calling.given_answer import context_of_input
 from agentv.messages.logs.fields import logged_moment
@@ -321,3 +323,9 @@ def test_a_response_without_input_says_how_to_add_it() -> None:
 def test_a_completion_without_messages_says_how_to_add_them() -> None:
     (note,) = answer_of(logged("openai")[-1]).notes
     assert "client.chat.completions.messages.list(id)" in note
+
+
+@pytest.mark.parametrize("program", ["claude", "codex", "copilot"])
+def test_a_record_of_a_transcript_in_a_stream_is_named(program: str) -> None:
+    record = json.loads((TRANSCRIPTS / f"{program}.jsonl").read_text().splitlines()[-1])
+    assert "which is read as a whole; give its file or folder instead of a stream" in refusal(record)

@@ -12,12 +12,13 @@ from tests.support.agents import codex_says, lines, stand_in
 from tests.support.asking import ask, failure_of, make_request, make_target, with_provider
 from tests.support.hostile import Family, hostile
 
+from agentv.messages.transcripts.copilot import read_copilot
+from agentv.messages.transcripts.steps import Transcript
 from agentv.providers.agents.base import ReadEvent
 from agentv.providers.agents.claude import read_claude
 from agentv.providers.agents.codex import CodexSettings, read_codex, read_token_counts
-from agentv.providers.agents.copilot import read_copilot, read_usage
+from agentv.providers.agents.copilot import read_usage
 from agentv.providers.agents.pi import read_pi
-from agentv.providers.agents.steps import Transcript
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.provider import CheckedProvider, Provider, ProviderError

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.agents import codex_says, lines, recorded
 
+from agentv.messages.transcripts.copilot import read_copilot
 from agentv.providers.agents import base as agent_base
 from agentv.providers.agents.base import MAX_STORED_BYTES, MAX_STREAM_BYTES, AgentLog, AgentStream, ReadEvent, log_path
 from agentv.providers.agents.claude import read_claude
 from agentv.providers.agents.codex import read_codex
-from agentv.providers.agents.copilot import read_copilot
 from agentv.providers.agents.pi import read_pi
 from agentv.templating.secrets import SecretRedactor
 

@@ -4,8 +4,9 @@ from pathlib import Path
 from tests.support.agents import calls_of, lines, recorded, stand_in
 from tests.support.asking import ask, failure_of, make_request, make_target
 
-from agentv.providers.agents.copilot import CopilotSettings, copilot_arguments, copilot_prompt, read_copilot, read_usage
-from agentv.providers.agents.steps import Transcript
+from agentv.messages.transcripts.copilot import read_copilot
+from agentv.messages.transcripts.steps import Transcript
+from agentv.providers.agents.copilot import CopilotSettings, copilot_arguments, copilot_prompt, read_usage
 from agentv.types.json_value import JsonObject
 from agentv.types.usage import Usage
 

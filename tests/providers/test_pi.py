@@ -5,8 +5,8 @@ import pytest
 from tests.support.agents import calls_of, lines, recorded, stand_in
 from tests.support.asking import ask, failure_of, make_request, make_target
 
+from agentv.messages.transcripts.steps import Transcript
 from agentv.providers.agents.pi import PiSettings, key_name, pi_arguments, read_pi
-from agentv.providers.agents.steps import Transcript
 from agentv.types.json_value import JsonObject
 from agentv.types.usage import Usage
 

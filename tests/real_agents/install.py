@@ -16,6 +16,9 @@ PACKAGES = {
     "codex": ("@openai/codex", "0.169.0"),
     "copilot": ("@github/copilot", "1.0.102"),
     "pi": ("@earendil-works/pi-coding-agent", "0.74.2"),
+    # These two are not targets of agentv: it reads their transcripts only.
+    "gemini": ("@google/gemini-cli", "0.61.0"),
+    "opencode": ("opencode-ai", "1.18.33"),
 }
 
 

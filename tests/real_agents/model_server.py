@@ -1,4 +1,4 @@
-"""A model on loopback that plays a script, in the three streamed dialects that coding agents speak.
+"""A model on loopback that plays a script, in the four streamed dialects that coding agents speak.
 
 Which step is played follows from the request alone: as many steps are done as the conversation holds results of tools.
 So a retry gets the same reply again, and questions on the side (a title for the session) disturb nothing.
@@ -185,10 +185,30 @@ async def completions(body: Json, step: Call | str, number: int) -> AsyncIterato
     yield "", {**head, "choices": [], "usage": usage}
 
 
+def contents_results(body: Json) -> int:
+    return sum("functionResponse" in part for content in body["contents"] for part in content["parts"])
+
+
+async def contents(_: Json, step: Call | str, number: int) -> AsyncIterator[Event]:
+    part: Json = {"text": step}
+    if isinstance(step, Call):
+        part = {"functionCall": {"id": f"call_{number}", "name": step.tool, "args": step.input}}
+    usage = {
+        "promptTokenCount": INPUT_TOKENS,
+        "cachedContentTokenCount": CACHED_TOKENS,
+        "candidatesTokenCount": OUTPUT_TOKENS - REASONING_TOKENS,
+        "thoughtsTokenCount": REASONING_TOKENS,
+        "totalTokenCount": INPUT_TOKENS + OUTPUT_TOKENS,
+    }
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    yield "", {"candidates": [candidate], "usageMetadata": usage, "responseId": f"response-{number}"}
+
+
 DIALECTS = {
     "/responses": (responses, responses_results),
     "/messages": (messages, messages_results),
     "/chat/completions": (completions, completions_results),
+    ":streamGenerateContent": (contents, contents_results),
 }
 """By the end of the path: how a step is said, and how many results of tools a request holds."""
 
@@ -210,7 +230,7 @@ def playing(*steps: Step) -> Iterator[Model]:
     async def run() -> None:
         app = web.Application(client_max_size=64 * 2**20)
         for path in DIALECTS:
-            for prefix in ("", "/v1"):
+            for prefix in ("/v1beta/models/{model}",) if path.startswith(":") else ("", "/v1"):
                 app.router.add_post(prefix + path, model.answer)
         app.router.add_route("*", "/{path:.*}", elsewhere)
         runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.5)

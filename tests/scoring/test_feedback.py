@@ -89,7 +89,7 @@ def test_wrong_fields_of_a_review_are_reported_with_their_line() -> None:
     said = problems(found)
     assert [line.partition("  $  ")[0] for line in said] == [f"said.jsonl:{number}:1" for number in range(1, 9)]
     assert said[0].endswith("'verdict' is 'good'; it must be pass, fail or unsure")
-    assert said[3].endswith("'shown' is ['model']; it must be a list of: judge, target, labels")
+    assert said[3].endswith("'shown' is ['model']; it must be a list of: judge, target, labels, expected")
     assert "'draw' has p 0.5, but n / N is 5 / 20; it must have `queue`" in said[5]
 
 

@@ -162,3 +162,10 @@ def test_a_run_without_a_judged_row_has_no_cost_either() -> None:
 def test_what_is_no_metric_is_refused(metric: str) -> None:
     with pytest.raises(ConfigError, match=r"write one of mean, pass_rate, cost_usd, p50\(duration_s\)"):
         parse_metric(metric)
+
+
+def test_the_series_are_in_the_order_of_their_names() -> None:
+    for names in (("large", "small"), ("small", "large")):
+        both = run(1, sums={(SUITE, name): sums(1.0) for name in names})
+        found = find_series([both], MEAN, last=5)
+        assert [series.target for series in found] == ["large", "small"]

@@ -257,3 +257,15 @@ def test_view_opens_one_run_or_two_different_ones(project: Project, names: tuple
     done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True, check=False)
     assert done.returncode == 4
     assert said in done.stderr
+
+
+def test_the_question_is_the_users_without_the_prompt(tmp_path: Path) -> None:
+    project = Project(tmp_path, ["May I return it?"])
+    suite = json.loads((tmp_path / "suite.yaml").read_text())
+    suite |= {"evalcases": {"file": suite.pop("tests")}, "prompts": [{"id": "brief", "system": "Answer in one sentence."}]}
+    (tmp_path / "suite.yaml").write_text(json.dumps(suite))
+    before, after = (project.run({"small": {"*": "yes"}, "large": {"*": "yes"}}) for _ in range(2))
+    with serving_view(project.home) as viewer:
+        page = viewer.client().get(f"/compare/{before}..{after}?only=same").text
+    assert "May I return it?" in page
+    assert "Answer in one sentence." not in page

@@ -205,3 +205,13 @@ def test_filters_of_results_select_cases(client: Client, run_id: str, query: str
 
 def test_filters_of_results_keep_the_other_cells_of_a_case(client: Client, run_id: str) -> None:
     assert cells(client, run_id, "?q=lost") == {"case-1": [("small", "fail"), ("large", "fail")]}
+
+
+def test_texts_that_differ_throughout_are_not_marked() -> None:
+    before = "I am sorry, but the time for returning the lamp is over."
+    after = "Yes: you can send it back for 30 days after delivery, and today is the last of these days."
+    shown = marked_answer(before, after).markup
+    assert "<ins>" not in shown
+    assert "differs throughout" in shown
+    assert after in shown
+    assert "<ins>" in marked_answer(before, f"{before} {after}").markup

@@ -143,3 +143,9 @@ def test_pages_load_only_the_files_of_the_viewer(client: Client, run_id: str) ->
         assert loaded == known
     for address in known:
         assert "immutable" in client.get(address).headers["Cache-Control"]
+
+
+@pytest.mark.parametrize("path", ["", "/rows", "/grid"])
+def test_the_tab_of_a_page_is_marked_under_each_name_of_its_run(client: Client, run_id: str, path: str) -> None:
+    for name in (run_id, "latest"):
+        assert f'href="/r/{run_id}{path}" aria-current="page"' in client.get(f"/r/{name}{path}").text

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple, NoReturn
 
 import click
@@ -165,7 +166,7 @@ def exit_code_after_write_error(code: int, message: str) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     try:
-        code = agentv.main(arguments, prog_name="agentv", standalone_mode=False)
+        code = agentv.main(_with_bare_otel(arguments), prog_name="agentv", standalone_mode=False)
     except click.exceptions.Abort:
         return EXIT_INTERRUPTED
     except click.ClickException as error:
@@ -188,6 +189,18 @@ def _run(arguments: Sequence[str]) -> int:
         place = f"{error.filename}: " if error.filename else ""
         return _print_error(f"{place}{error.strerror or error}", arguments, EXIT_INCOMPLETE)
     return code if isinstance(code, int) else 0
+
+
+def _with_bare_otel(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with `--otel` as `--otel=`: click would take the next one, such as a run, as its URL.
+
+    Raises UsageError if the next one is a URL.
+    """
+    end = list(arguments).index("--") if "--" in arguments else len(arguments)
+    for option, url in pairwise(arguments[:end]):
+        if option == "--otel" and url.startswith(("http://", "https://")):
+            raise click.UsageError("--otel takes its URL after an equals sign: --otel=URL")
+    return ["--otel=" if each == "--otel" else each for each in arguments[:end]] + list(arguments[end:])
 
 
 def _print_error(error: AgentvError | str, arguments: Sequence[str], code: int) -> int:

@@ -46,6 +46,16 @@ _OUTPUT_OPTIONS = (
 )
 
 
+OTEL_OPTIONS = (
+    click.option(
+        "--otel",
+        metavar="[=URL]",
+        help="Send evaluations to an OpenTelemetry collector (default: that of the variables OTEL_EXPORTER_OTLP_…).",
+    ),
+    click.option("--otel-content", is_flag=True, help="With --otel: also send questions, answers and explanations."),
+)
+
+
 class Span(click.ParamType[float]):
     """A click parameter type for time spans; its value is in seconds."""
 
@@ -134,6 +144,24 @@ VAR_OPTION: Callable[..., Any] = run_option("variables")
 ALLOW_PATH_OPTION: Callable[..., Any] = run_option("allow_paths")
 
 
+class OtelOptions(Struct, frozen=True):
+    """The collector that evaluations are sent to."""
+
+    url: str
+    """Empty for that of the standard variables."""
+    with_content: bool = False
+
+
+def take_otel_options(given: dict[str, Any]) -> OtelOptions | None:
+    """Return the values of OTEL_OPTIONS, None without `--otel`, and remove them from `given`."""
+    url, with_content = given.pop("otel"), given.pop("otel_content")
+    if url is None:
+        if with_content:
+            raise click.UsageError("--otel-content requires --otel")
+        return None
+    return OtelOptions(url, with_content)
+
+
 class OutputOptions(Struct, frozen=True):
     """How a run is displayed, and which files are written in addition to its run folder."""
 
@@ -150,6 +178,9 @@ class OutputOptions(Struct, frozen=True):
     view: bool = False
     """True if the run is opened in the browser."""
 
+    otel: OtelOptions | None = None
+    """None if nothing is sent."""
+
     def stream(self, stdout: TextIO) -> TextIO:
         """Return the stream for text output: standard error if `-o -` uses standard output."""
         return sys.stderr if STDOUT in self.outputs else stdout
@@ -162,7 +193,7 @@ def with_output_options(
 
     `take_output_options` reads their values.
     """
-    options = (*_OUTPUT_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
+    options = (*_OUTPUT_OPTIONS, *OTEL_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
 
     def decorate(function: Callable[..., Any]) -> Any:
         for option in reversed(options):
@@ -183,4 +214,5 @@ def take_output_options(given: dict[str, Any]) -> OutputOptions:
         verbose=given.pop("verbose"),
         log_file=given.pop("log_file"),
         view=given.pop("view"),
+        otel=take_otel_options(given),
     )

@@ -20,6 +20,11 @@ _MAX_HEAD_CHARS = 1_200
 _MAX_QUESTION_CHARS = 16_000
 """The number of characters of a question that are put on one line; to do so with all of a very long one is slow."""
 
+_MIN_MARKED_CHARS = 60
+"""The length up to which differences are marked even between texts that have nothing in common."""
+_LEAST_SHARED = 0.1
+"""The share of a longer text that two answers have in common if their differences are marked."""
+
 Words: TypeAlias = Literal["both", "before", "after"]
 """The words of differences that are shown: of both texts, or only those of one."""
 
@@ -74,6 +79,12 @@ class _Difference(Struct, frozen=True):
         before, after = printable(before), printable(after)
         return cls(before, after, word_differences(before, after))
 
+    def differs_throughout(self) -> bool:
+        """Return True for longer texts with hardly a word in common, of which all would be marked."""
+        shared = sum(len(piece.after) for piece in self.pieces or () if piece.is_same)
+        longer = max(len(self.before), len(self.after))
+        return longer > _MIN_MARKED_CHARS and shared < _LEAST_SHARED * longer
+
     def shown(self, words: Words) -> Html:
         """Return the answers as one text, or one of them, with the words marked."""
         text = self.before if words == "before" else self.after
@@ -82,6 +93,8 @@ class _Difference(Struct, frozen=True):
             return element("div", _box(text), element("small", note))
         if self.before != self.after and all(piece.is_same for piece in self.pieces):
             return element("div", _box(text), element("small", "only white space differs"))
+        if self.differs_throughout():
+            return element("div", _box(text), element("small", "differs throughout"))
         return _box(*_marked(self.pieces, words))
 
 

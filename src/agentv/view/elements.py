@@ -25,7 +25,10 @@ def search_field(path: str, query: Query, *, label: str) -> Html:
         element("input", type="hidden", name=key, value=value)
         for key, value in query.without("q", "page", "after", "before", "from").pairs
     ]
-    field = element("input", type="search", name="q", value=query.last("q") or "", aria_label=label, autocomplete="off")
+    value = query.last("q") or ""
+    field = element(
+        "input", type="search", name="q", value=value, placeholder=label, aria_label=label, autocomplete="off"
+    )
     return element("form", *kept, field, element("button", "Search"), action=path, class_="search", role="search")
 
 

@@ -7,6 +7,7 @@ from agentv.storage.judgements.calibrations import load_calibrations
 from agentv.storage.run.labels import LABELS_FILE
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import StorageError
+from agentv.types.records.label import OVERALL
 from agentv.types.summaries import Calibration
 from agentv.view.address import path_to
 from agentv.view.library import Library
@@ -18,7 +19,7 @@ _MAX_RUNS = 20
 def judge_links(library: Library, stored: StoredRun, evaluators: Sequence[tuple[str, str]]) -> tuple[Link, ...]:
     """Return links to the judges among a run's evaluators (name, type) that people can be compared with."""
     calibrated = {each.evaluator for each in saved_calibrations(library, None)[0]}
-    criteria = {label.criterion for label in stored.labels()}
+    criteria = {label.criterion for label in stored.labels()} - {OVERALL}
     return tuple(
         Link(name, path_to("judge", name) + (f"?run={stored.run_id}" if criteria else ""))
         for name, kind in evaluators

@@ -52,13 +52,11 @@ class Library:
         home: Path,
         *,
         folders: Sequence[Path] = (),
-        note: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.home = home
         # By id, as in the links of pages: the folder of a copied run may have any name.
         self._others = {StoredRun(folder).run_id: folder for folder in folders}
-        self._note = note
         self._local = threading.local()
         self._indexes = RunIndexes(home)
         self._reports = RecentValues[RunReport](_MAX_REPORTS, clock)
@@ -155,7 +153,7 @@ class Library:
         """Return the index of the calling thread."""
         index: RunIndex | None = getattr(self._local, "index", None)
         if index is None:
-            index = self._local.index = RunIndex(self.home, note=self._note)
+            index = self._local.index = RunIndex(self.home, note=lambda _: None)
         return index
 
 

@@ -62,7 +62,7 @@ def review(reference: str, options: ReviewOptions, *, port: int, is_opened: bool
         other = open_run(find_run(home, queue.compared_with))
     reviewers = options.reviewers or queue.reviewers
     session = ReviewSession(stored, queue, other=other)
-    library = Library(home, folders=[stored.folder], note=lambda message: click.echo(message, err=True))
+    library = Library(home, folders=[stored.folder])
     server = ViewServer(library, Access.create(reviewers=reviewers), port=port, reviews=Reviews([session]))
 
     def announce() -> str:

@@ -59,7 +59,7 @@ def command(
             raise ConfigError(f"name the runs to pull: agentv view RUN{found.option}; `agentv store list` lists them")
         folders = [found.find(run) for run in runs]
         names = [StoredRun(folder).run_id for folder in folders]
-        library = Library(found.home, folders=folders, note=lambda message: click.echo(message, err=True))
+        library = Library(found.home, folders=folders)
         server = ViewServer(library, access, host="127.0.0.1" if host is None else host, port=port)
         if len(set(names)) < len(names):
             raise ConfigError(f"both runs are named {names[0]}; give two different runs, such as 'latest~1 latest'")

@@ -157,6 +157,10 @@ def _open_observers(
         from agentv.cli.running.viewing import RunViewer
 
         yield CheckedOutput("--view", RunViewer())
+    if output.otel is not None:
+        from agentv.cli.running.otel import make_export
+
+        yield CheckedOutput("--otel", make_export(output.otel, find_home(output.folder)))
     if output.dump_traces:
         from agentv.reports.progress.trace_files import TraceFiles
 
@@ -164,13 +168,13 @@ def _open_observers(
     if not output.outputs:
         return
     from agentv.engine.stored.report_tools import report_tools
-    from agentv.reports.run.exports import make_export
+    from agentv.reports.run.exports import make_export as make_report
 
     for destination in output.outputs:
         place = destination if destination == STDOUT else str(output.folder / destination)
         tools = report_tools(include_trace=output.include_trace)
         is_parsed = runner_parses_log(os.environ)
-        export = make_export(place, tools=tools, stdout=command_stream(stdout), formats=formats, is_parsed=is_parsed)
+        export = make_report(place, tools=tools, stdout=command_stream(stdout), formats=formats, is_parsed=is_parsed)
         yield CheckedOutput(f"-o {destination}", export, destination)
 
 
@@ -218,12 +222,21 @@ def run_and_report(
         click.echo(text, file=output.stream(stdout), nl=False)
     elif output.display == "none" and output.has_verdict:
         click.echo(f"{printable(report.verdict.sentence)} Exit code {report.exit_code}.", err=True)
+    print_sent(output, observers)
     code = report.exit_code
     for message in write_error_messages(observers, stdout):
         code = exit_code_after_write_error(code, message)
     if output.view:
         _wait_for_viewer(observers)
     return code
+
+
+def print_sent(output: OutputOptions, observers: Sequence[CheckedOutput]) -> None:
+    """Print what `--otel` has sent, if it was given."""
+    if output.otel is not None:
+        from agentv.cli.running.otel import print_exports
+
+        print_exports(checked.observer for checked in observers)
 
 
 def _wait_for_viewer(observers: Sequence[CheckedOutput]) -> None:

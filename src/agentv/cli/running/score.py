@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -14,9 +15,11 @@ import click
 from msgspec import Struct
 
 from agentv.cli.environment import environment_notes
-from agentv.cli.options import ALLOW_PATH_OPTION
+from agentv.cli.options import ALLOW_PATH_OPTION, OTEL_OPTIONS, OtelOptions, Span, take_otel_options
+from agentv.cli.running.otel import make_export, print_exports
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
+from agentv.engine.criteria.answer_filter import AnswerFilter, load_judged_answers
 from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.inputs import suite_of_file, target_of_file
@@ -33,6 +36,7 @@ from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run_stores import with_team_store
 from agentv.execution.loops import run_in_own_loop
 from agentv.execution.processes.line_stream import STDIN
+from agentv.loading.datasets.transcripts import find_program, has_transcripts
 from agentv.loading.files.places import find_home
 from agentv.reports.progress.observers import choose_display
 from agentv.reports.run.score import ResumeSource, ScoreView, score_json_text, score_progress_text
@@ -86,8 +90,13 @@ class ScoreOptions(Struct, frozen=True):
     store: str | None = None
     target_field: str | None = None
     by: tuple[str, ...] = ()
+    otel: OtelOptions | None = None
     sampling: JsonObject = {}
     """The values of the options from which `sample` is made, as the run stores them."""
+    since_s: float | None = None
+    """Seconds before now: answers that are older are left out."""
+    is_new: bool = False
+    """True if answers that earlier runs of the same name have judged are left out."""
 
 
 def score_files(files: Sequence[str], options: ScoreOptions) -> int:
@@ -106,24 +115,27 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             return NOTHING_SELECTED
         output = Output(options.output, stdout)
         _check_files(files, output)
+        export = None if options.otel is None else make_export(options.otel, find_home(Path.cwd()))
         run_id = new_run_id(clock, random.SystemRandom()) if options.is_stored else ""
-        store = _new_store(files, options, tasks, gates, run_id) if options.is_stored else NoStore()
+        since = None if options.since_s is None else clock() - timedelta(seconds=options.since_s)
+        store = _new_store(files, options, tasks, gates, run_id, since=since) if options.is_stored else NoStore()
         recorder = StreamRecorder(
             stream_plan(tasks.specs, gates, home=find_home(Path.cwd()), options=run_options(options)),
             store,
-            [],
+            [] if export is None else [export],
             output.stop,
             by=options.by,
             is_saved=options.is_stored or options.output is not None or config.storage is not None,
             warnings=(*environment_notes(click.get_current_context()), *tasks.plan.warnings),
         )
         lines = LogAnswers(
-            sampled_lines(files, options.sample),
+            sampled_lines(files, options.sample, since),
             RunAnswers(tasks, are_recorded=options.is_stored),
             clock,
             options.reading,
             options.target_field,
             run_id,
+            make_filter(since, options.name if options.is_new else None),
         )
         report = score_answers(
             tasks,
@@ -135,7 +147,19 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             output=output,
             resume_from=resume_source(files),
         )
+        if export is not None:
+            export.close()
+            print_exports([export])
     return report.verdict.exit_code
+
+
+def make_filter(since: datetime | None, name: str | None, *, without: str | None = None) -> AnswerFilter:
+    """Return the filter of answers: those since a time, and those that no run of the name, if given, has judged.
+
+    `without` is a run of this name that does not count.
+    """
+    judged = None if name is None else load_judged_answers(find_home(Path.cwd()), name, without=without)
+    return AnswerFilter(since, judged)
 
 
 def resume_source(files: Sequence[str]) -> ResumeSource | None:
@@ -143,7 +167,7 @@ def resume_source(files: Sequence[str]) -> ResumeSource | None:
 
     None if an input is neither a regular file nor standard input, such as a named pipe: it cannot be read again.
     """
-    if not all(file == STDIN or Path(file).is_file() for file in files):
+    if not all(file == STDIN or Path(file).is_file() or Path(file).is_dir() for file in files):
         return None
     return "stream" if STDIN in files else "files"
 
@@ -198,6 +222,8 @@ def _new_store(
     tasks: AnswerTasks,
     gates: tuple[ScopedGate, ...] | None,
     run_id: str,
+    *,
+    since: datetime | None,
 ) -> LazyStore:
     """Return the store of the run that judgements are saved in. Raises ConfigError for an invalid team store."""
     cwd = Path.cwd()
@@ -212,6 +238,8 @@ def _new_store(
         "judge": options.judge,
         "workers": options.workers,
         "target_field": options.target_field,
+        "since": None if since is None else since.isoformat(),
+        "new": options.is_new,
         "output": None if options.output in (None, _STDOUT) else options.output,
     }
     run = ScoredRun(
@@ -221,7 +249,7 @@ def _new_store(
         home=home,
         folder=str(cwd),
         name=options.name,
-        targets=() if options.target_field else tuple(dict.fromkeys(map(target_of_file, files))),
+        targets=() if options.target_field else _targets_of(files),
         gates=gates,
         options=run_options(options).to_json(),
         reading=settings,
@@ -233,6 +261,13 @@ def _new_store(
         return with_team_store(store_url, tasks.specs, lambda: RunFolder(runs_folder(home), run_id, clock=clock))
 
     return LazyStore(open_store, lambda run_id: run.to_record(run_id, clock=tasks.clock))
+
+
+def _targets_of(files: Sequence[str]) -> tuple[str, ...]:
+    """Return the targets that the files are expected to have; none if a folder is among them."""
+    if any(Path(file).is_dir() for file in files):
+        return ()
+    return tuple(dict.fromkeys(find_program(Path(file)) or target_of_file(file) for file in files))
 
 
 def load_config(options: ScoreOptions) -> EvaluationRunConfig:
@@ -276,8 +311,8 @@ def check_sources(files: Sequence[str]) -> None:
     for path in _paths(files):
         if not path.exists():
             raise ConfigError(f"{path}: no such file")
-        if path.is_dir():
-            raise ConfigError(f"{path}: is a folder; give the files in it")
+        if path.is_dir() and not has_transcripts(path):
+            raise ConfigError(f"{path}: is a folder without transcripts of coding agents; give the files in it")
         if not os.access(path, os.R_OK):
             raise ConfigError(f"{path}: cannot be read: permission denied")
 
@@ -426,6 +461,19 @@ class Screen:
     show_default=True,
     help="Store unknown keys of a line as metadata, or report them as errors.",
 )
+@click.option(
+    "--since",
+    "since_s",
+    type=Span(),
+    metavar="SPAN",
+    help="Score only answers of this time before now, e.g. 12h or 1d.",
+)
+@click.option(
+    "--new",
+    "is_new",
+    is_flag=True,
+    help="Score only answers that no earlier run with the same --name has judged.",
+)
 @click.option("--name", metavar="NAME", help="Name of the run, for later commands.")
 @click.option(
     "--no-store", "is_stored", is_flag=True, flag_value=False, default=True, help="Do not store the scores as a run."
@@ -503,9 +551,14 @@ class Screen:
     "auto: live on a terminal, else plain.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
+@OTEL_OPTIONS[0]
+@OTEL_OPTIONS[1]
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
     """Evaluate logged answers from files (JSON Lines, JSON, CSV, TSV, Parquet) or from standard input (-).
+
+    Transcripts of coding agents (Claude Code, Codex, GitHub Copilot, Gemini CLI, OpenCode, pi) are read as they are:
+    each prompt of the user is one answer. A folder stands for the transcripts below it.
 
     JSON Lines and JSON may be compressed (.gz). Lines with {id, prompt, response} or {id, messages} are understood as
     they are, and so are exports of Langfuse, LangSmith, OpenAI, OpenTelemetry (OTLP) and Phoenix. For other lines, give
@@ -526,6 +579,11 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
     run_option = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
     if run_option is not None and not given["is_stored"]:
         raise ConfigError(f"--no-store and {run_option} exclude each other; omit one of them")
+    otel = take_otel_options(given)
+    if otel is not None and not given["is_stored"]:
+        raise ConfigError("--no-store and --otel exclude each other: what is sent is read from the stored run")
+    if given["is_new"] and not given["name"]:
+        raise ConfigError("--new compares with earlier runs of the same name; add --name NAME")
     gates = given.pop("gates") or None
     if gates is not None and "none" in gates and len(gates) > 1:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
@@ -534,6 +592,9 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
     reading = LogReading(parse_map(given.pop("paths")), given.pop("extra"))
     sampling = {name: given.pop(name) for name in ("sample", "sample_by", "seed")}
     sample = make_sample(sampling["sample"], by=sampling["sample_by"], seed=sampling["seed"])
+    if sample.count is not None and (given["is_new"] or given["since_s"] is not None):
+        option = "--new" if given["is_new"] else "--since"
+        raise ConfigError(f"--sample {sample.count} draws from all lines, before {option}; write a share, such as 10%")
     if gates == ("none",):
         gates = ()
-    return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, **given)
+    return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, otel=otel, **given)

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,13 +16,14 @@ from agentv.cli.main import exit_code_after_write_error
 from agentv.cli.options import OutputOptions
 from agentv.cli.results.report import ReportOptions, report
 from agentv.cli.running.resume_options import ContinueOptions
-from agentv.cli.running.running import open_outputs, write_error_messages
+from agentv.cli.running.running import open_outputs, print_sent, write_error_messages
 from agentv.cli.running.score import (
     DEFAULT_WORKERS,
     ScoreOptions,
     Screen,
     check_sources,
     load_config,
+    make_filter,
     parse_gates,
     resume_source,
     run_options,
@@ -72,27 +74,30 @@ def score_rest(stored: StoredRun, output: OutputOptions, continue_options: Conti
 
     with contextlib.chdir(working_folder(stored.run, stored.folder.resolve().parent.parent)):
         check_sources(files)
-        _refuse_changed_log(stored, [file for file in files if file != STDIN])
+        _refuse_changed_log(stored)
 
     def make_source(answers: RunAnswers, recorder: StreamRecorder, _cases: CaseRunner) -> StreamSource:
         answers.restore(stored, files=files, on_row=recorder.count_stored)
         sample = make_sample(
             _text(settings, "sample"), by=_text(settings, "sample_by"), seed=_number(settings, "seed", 0)
         )
+        since = _moment(settings, "since")
+        name = stored.run.name if settings.get("new") is True else None
         return LogAnswers(
-            sampled_lines(files, sample),
+            sampled_lines(files, sample, since),
             answers,
             answers.tasks.clock,
             _reading(settings),
             _text(settings, "target_field"),
             stored.run_id,
+            make_filter(since, name, without=stored.run_id),
         )
 
     _note_output_not_appended(stored)
     return _continue(stored, output, continue_options, make_source, resume_from=resume_source(files))
 
 
-def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
+def _refuse_changed_log(stored: StoredRun) -> None:
     """Refuse files in which a scored line has changed. Raises ConfigError for the first difference."""
     scored = ScoredLines(stored.run_id)
     for answer in stored.all_answers():
@@ -106,7 +111,7 @@ def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
             "changes to its log cannot be detected",
             err=True,
         )
-    asyncio.run(scored.refuse_changes(files))
+    asyncio.run(scored.refuse_changes())
 
 
 def score_again(
@@ -183,6 +188,7 @@ def _continue(
                 budget_usd=continue_options.budget_usd,
                 resume_from=resume_from,
             )
+        print_sent(output, observers)
         if outputs:
             report(str(folder), ReportOptions(outputs=outputs, include_trace=output.include_trace))
         code = ended.verdict.exit_code
@@ -250,6 +256,11 @@ def _log_files(stored: StoredRun) -> list[str]:
 def _text(settings: JsonObject, key: str) -> str | None:
     value = settings.get(key)
     return value if isinstance(value, str) else None
+
+
+def _moment(settings: JsonObject, key: str) -> datetime | None:
+    text = _text(settings, key)
+    return None if text is None else datetime.fromisoformat(text)
 
 
 def _number(settings: JsonObject, key: str, default: int) -> int:

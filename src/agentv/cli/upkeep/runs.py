@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from agentv.cli.options import OTEL_OPTIONS, OtelOptions, take_otel_options
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
@@ -183,7 +185,7 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
     return 0
 
 
-@command.command("export", short_help="Write an eval file with some cases of a run.")
+@command.command("export", short_help="Write an eval file with some cases, or send results to OpenTelemetry.")
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--failed", is_flag=True, help="Export cases that did not pass, including errors (default).")
 @click.option("--errors", is_flag=True, help="Export cases that ended with an error.")
@@ -195,8 +197,11 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
     help="Export cases whose id matches; repeatable. Cannot be combined with --errors, --failed or --category.",
 )
 @click.option("--category", metavar="NAME", help="Export cases in this failure category, which becomes a tag.")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Eval file to write (.yaml, .yml or .jsonl).")
-@click.option("--json", "as_json", is_flag=True, help="Print the names of the written files as one JSON object.")
+@click.option("-o", "--output", metavar="FILE", help="Eval file to write (.yaml, .yml or .jsonl).")
+@OTEL_OPTIONS[0]
+@OTEL_OPTIONS[1]
+@click.option("--resend", is_flag=True, help="With --otel: also send what the collector has been sent before.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written or sent as one JSON object.")
 def export_command(
     run: str,
     *,
@@ -204,10 +209,16 @@ def export_command(
     errors: bool,
     globs: tuple[str, ...],
     category: str | None,
-    output: str,
+    output: str | None,
+    otel: str | None,
+    otel_content: bool,
+    resend: bool,
     as_json: bool,
 ) -> int:
     """Write an eval file with some cases of a run, to work on them or to keep them as a regression test.
+
+    With --otel, send the results of the run that the collector does not have yet instead; the exit code is 3 if any is
+    left.
 
     The cases and their evaluators are written as they were in the run, even if the eval file has changed since. Each
     case names its run, suite and id under `metadata.origin`. An existing file is never overwritten.
@@ -226,7 +237,17 @@ def export_command(
     from agentv.storage.run.stored import open_run
     from agentv.types.errors import ConfigError, NothingFoundError
 
-    if errors + failed + bool(globs) + (category is not None) > 1:
+    selects = errors + failed + bool(globs) + (category is not None)
+    options = take_otel_options({"otel": otel, "otel_content": otel_content})
+    if options is not None:
+        if selects or output is not None:
+            raise ConfigError("--otel sends all results of a run; omit -o and the options that select cases")
+        return _send(run, options, resends=resend, as_json=as_json)
+    if resend:
+        raise click.UsageError("--resend requires --otel")
+    if output is None:
+        raise click.UsageError("name the eval file to write with -o FILE, or a collector with --otel[=URL]")
+    if selects > 1:
         raise ConfigError("--errors, --failed, --case and --category exclude each other; give one of them")
     path = Path(output)
     check_format(path)
@@ -250,6 +271,40 @@ def export_command(
     click.echo(f"      relative paths in evaluators are now relative to {path.parent}")
     click.echo(f"Run them: agentv run {path}")
     return 0
+
+
+def _send(run: str, options: OtelOptions, *, resends: bool, as_json: bool) -> int:
+    """Send the results of a run to a collector; return the exit code."""
+    import os
+    from contextlib import closing
+    from pathlib import Path
+
+    from agentv.cli.main import EXIT_INCOMPLETE
+    from agentv.cli.running.otel import export_text
+    from agentv.engine.stored.otel import Exporter, export_run
+    from agentv.loading.files.places import find_home
+    from agentv.storage.run.find import find_run
+    from agentv.telemetry.collector import find_collector
+
+    collector = find_collector(options.url, os.environ)
+    folder = find_run(find_home(Path.cwd()), run)
+    exporter = Exporter(folder, collector, with_content=options.with_content, resends=resends, env=os.environ)
+    with closing(exporter):
+        report = export_run(exporter)
+    if as_json:
+        _print_json(
+            {
+                "run_id": report.run_id,
+                "collector": report.collector.shown,
+                "sent": report.sent,
+                "unsent": report.unsent,
+                "dropped": report.rejected,
+                "reason": report.reason,
+            }
+        )
+    else:
+        click.echo(export_text(report))
+    return EXIT_INCOMPLETE if report.unsent or report.rejected else 0
 
 
 def _delete(folders: "list[Path]", *, yes: bool, as_json: bool) -> int:

@@ -1,13 +1,14 @@
 """The lines of logs as tasks: each is read, recognised if the run has it already, and given a result key."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.capture import Cleaner, Redactor
+from agentv.engine.criteria.answer_filter import AnswerFilter
 from agentv.engine.criteria.inputs import target_of_file
 from agentv.engine.criteria.log_stream import content_digest
 from agentv.engine.criteria.run_answers import RunAnswers
@@ -54,6 +55,10 @@ class LineSource(Protocol):
     def missing_key(self) -> str | None:
         """Return the sampling key if no line had it; None otherwise, or if there is no sampling key."""
 
+    @property
+    def notes(self) -> Callable[[], Iterable[str]]:
+        """Returns what in the files was not read as an answer."""
+
 
 class LogAnswers(Struct):
     """The answers in the lines of logs, for a stream to judge."""
@@ -65,6 +70,7 @@ class LogAnswers(Struct):
     target_field: str | None = None
     """The field that names the target of a line; without it, the line's `target` is used, else the name of the file."""
     run_id: str = ""
+    filter: AnswerFilter = field(default_factory=AnswerFilter)
     is_over: bool = False
     notes_of_lines: dict[str, None] = field(default_factory=dict)
     steps: Counter[str] = field(default_factory=Counter)
@@ -99,7 +105,7 @@ class LogAnswers(Struct):
         if self.answers.is_finished(origin):
             return None
         if not isinstance(line, Line):
-            return self._unread(origin, line.message)
+            return self._unread(origin, line.message, line.target)
         try:
             return self._task(line, origin)
         except EvalFileError as error:
@@ -124,7 +130,10 @@ class LogAnswers(Struct):
         (given,) = self.cleaner.clean_all(logged.given)
         self.answers.tasks.fitted(given.criteria)  # before a trial is taken: the line may have to be corrected
         source = source_of(origin.file, origin.line, origin.part)
-        slot = self.answers.take_slot(given, self._target_of(given, line.file), source)
+        target = self._target_of(given, line.file)
+        if not self.filter.wants(given, self.answers.case_slot(given, target, source)):
+            return None
+        slot = self.answers.take_slot(given, target, source)
         if self.answers.is_piped_again(origin, slot, given.text):
             return None
         return self.answers.task(given, slot, origin, now=self.clock(), repaired=self.cleaner.repaired)
@@ -137,9 +146,9 @@ class LogAnswers(Struct):
             self.without_target += 1
         return given.target or target_of_file(file)
 
-    def _unread(self, origin: Origin, message: str) -> CaseResult | None:
-        slot = self.answers.unread_slot(origin)
-        if self.answers.is_piped_again(origin, slot):
+    def _unread(self, origin: Origin, message: str, target: str | None = None) -> CaseResult | None:
+        slot = self.answers.unread_slot(origin, target)
+        if self.answers.is_piped_again(origin, slot) or not self.filter.wants_unread(slot.eval_id, message):
             return None
         failure = Failure("config_error", message, stage="load")
         suite = self.answers.tasks.suite
@@ -151,11 +160,15 @@ class LogAnswers(Struct):
             return (
                 f"all {self.steps.total():,} lines are parts of a trace, none its root; --map response=PATH scores them"
             )
+        if (reason := self.filter.why_none()) is not None:
+            return reason
         return f"no line is in the sample ({self.read:,} read)" if self.read else "there are no lines"
 
     def notes(self) -> Iterator[str]:
         """Yield what the user should know of the lines that were read."""
         yield from self.notes_of_lines
+        yield from self.lines.notes()
+        yield from self.filter.notes()
         if self.steps:
             kinds = ", ".join(f"{count:,} {kind}{'s' if count > 1 else ''}" for kind, count in self.steps.items())
             yield f"not scored, because they are parts of a trace: {kinds}; --map response=PATH scores them too"

@@ -4,8 +4,9 @@ import asyncio
 import heapq
 import stat
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
@@ -14,9 +15,11 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.execution.processes.line_stream import Line, LineStream, LostLine, ReadLine
+from agentv.engine.criteria.transcript_lines import TranscriptLines
+from agentv.execution.processes.line_stream import STDIN, Line, LineStream, LostLine, ReadLine
 from agentv.loading.datasets.log_rows import is_table, log_rows
 from agentv.loading.datasets.rows import Row
+from agentv.loading.datasets.transcripts import find_program
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.messages.logs.fields import is_otlp
 from agentv.messages.logs.otel import spans_of
@@ -45,7 +48,9 @@ class SampledLines:
     key.
     """
 
-    def __init__(self, stream: LineBatches, sample: Sample) -> None:
+    def __init__(self, stream: LineBatches, sample: Sample, notes: Callable[[], Iterable[str]] = tuple) -> None:
+        self.notes = notes
+        """Returns what in the files was not read as an answer."""
         self.read = self.keyed = 0
         self._stream = stream
         self._sample = sample
@@ -133,20 +138,23 @@ def _is_blank(line: ReadLine) -> bool:
 _ROWS_PER_BATCH = 64
 
 
-def sampled_lines(files: Sequence[str], sample: Sample) -> SampledLines:
-    """Return the sampled lines of some files, for workers to pull."""
-    return SampledLines(LogStream(files, max_bytes=MAX_LINE_BYTES), sample)
+def sampled_lines(files: Sequence[str], sample: Sample, since: datetime | None = None) -> SampledLines:
+    """Return the sampled lines of some files, for workers to pull; of transcripts only answers `since` a time."""
+    stream = LogStream(files, max_bytes=MAX_LINE_BYTES, since=since)
+    return SampledLines(stream, sample, stream.notes)
 
 
 class LogStream:
     """The lines of several files in order, as LineStream reads them; a table or Parquet file has a line for each row.
 
-    Raises MissingExtraError for a Parquet file without its package.
+    A transcript of a coding agent has a line for each answer, without those that ended before `since`. A folder stands
+    for the transcripts in it. Raises MissingExtraError for a Parquet file without its package.
     """
 
-    def __init__(self, files: Sequence[str], *, max_bytes: int) -> None:
+    def __init__(self, files: Sequence[str], *, max_bytes: int, since: datetime | None = None) -> None:
         self._files = files
         self._max_bytes = max_bytes
+        self._transcripts = TranscriptLines(since)
         self._current: LineStream | None = None
         self._is_stopped = False
 
@@ -167,15 +175,36 @@ class LogStream:
             yield batch
 
     async def _read(self) -> AsyncGenerator[list[ReadLine], None]:
-        for file in takewhile(lambda _: not self._is_stopped, self._files):
-            if is_table(Path(file)):
-                for batch in takewhile(lambda _: not self._is_stopped, _table_batches(file)):
+        for file in takewhile(lambda _: not self._is_stopped, self._all_files()):
+            batches = self._batches_of(file)
+            if batches is not None:
+                for batch in takewhile(lambda _: not self._is_stopped, batches):
                     await asyncio.sleep(0)
                     yield batch
                 continue
             self._current = LineStream([file], max_bytes=self._max_bytes)
             async for lines in self._current.batches():
                 yield [part for line in lines for part in _split_spans(line)]
+
+    def _all_files(self) -> Iterator[str]:
+        for file in self._files:
+            if file != STDIN and Path(file).is_dir():
+                yield from map(str, self._transcripts.files_of(Path(file)))
+            else:
+                yield file
+
+    def _batches_of(self, file: str) -> Iterator[list[ReadLine]] | None:
+        """Return the lines of a table or a transcript; None for a file that is read line by line."""
+        if file == STDIN:
+            return None
+        if is_table(Path(file)):
+            return _table_batches(file)
+        program = find_program(Path(file))
+        return None if program is None else self._transcripts.batches(file, program)
+
+    def notes(self) -> Iterator[str]:
+        """Yield what in the files was not read as an answer."""
+        yield from self._transcripts.notes()
 
 
 def _split_spans(line: ReadLine) -> Iterator[ReadLine]:
@@ -243,19 +272,17 @@ class ScoredLines(Struct):
         """True if the lines have digests, which a run of an older version lacks."""
         return bool(self._last) or not self.lines
 
-    async def refuse_changes(self, files: Sequence[str]) -> None:
+    async def refuse_changes(self) -> None:
         """Raise ConfigError for the first scored line that is no longer in its file, or whose content differs."""
-        for file in files:
-            last = self._last.get(file)
-            if last is None:
+        for file, last in self._last.items():
+            if file == STDIN:
                 continue
-            if not _is_regular(file):
-                raise ConfigError(f"{file}: not a regular file, so it cannot be read again; {_ADVICE}")
+            _check_regular(file)
             stream, number = LogStream([file], max_bytes=MAX_LINE_BYTES), 0
             batches = stream.batches()
             async for batch in batches:
                 for line in batch:
-                    number = line.number
+                    number = max(number, line.number)
                     self._compare(line)
                 if number > last:
                     break
@@ -270,8 +297,13 @@ class ScoredLines(Struct):
             raise ConfigError(f"{source}: has changed since run {self.run_id} scored it; {_ADVICE}")
 
 
-def _is_regular(file: str) -> bool:
-    return stat.S_ISREG(Path(file).stat().st_mode)
+def _check_regular(file: str) -> None:
+    """Raise ConfigError for a scored file that is gone, or cannot be read again."""
+    path = Path(file)
+    if not path.exists():
+        raise ConfigError(f"{file}: no such file; {_ADVICE}")
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ConfigError(f"{file}: not a regular file, so it cannot be read again; {_ADVICE}")
 
 
 _ADVICE = "restore the file, or score its present content as a new run with agentv score"

@@ -102,12 +102,16 @@ class RunAnswers(Struct):
         if source in self.unjudged:
             return self.unjudged[source].slot
         self.targets[target] = None
-        return self.trials.take(ResultKey(self.tasks.suite.path, eval_id_of(given, source), target))
+        return self.trials.take(self.case_slot(given, target, source))
 
-    def unread_slot(self, origin: Origin) -> ResultKey:
+    def case_slot(self, given: EvaluationInput, target: str, source: str) -> ResultKey:
+        """Return the result key of an answer, for its first trial."""
+        return ResultKey(self.tasks.suite.path, eval_id_of(given, source), target)
+
+    def unread_slot(self, origin: Origin, target: str | None = None) -> ResultKey:
         """Return the result key of a line that could not be read: its case is named by file and line."""
         source = source_of(origin.file, origin.line, origin.part)
-        return ResultKey(self.tasks.suite.path, source, target_of_file(origin.file))
+        return ResultKey(self.tasks.suite.path, source, target or target_of_file(origin.file))
 
     def task(
         self, given: EvaluationInput, slot: ResultKey, origin: Origin, *, now: datetime, repaired: bool = False

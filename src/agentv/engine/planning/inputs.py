@@ -16,6 +16,7 @@ from agentv.loading.suites.folders import SuiteFolders
 from agentv.loading.suites.suites import load_suite, relative_name
 from agentv.loading.targets.targets import ParsedTargets, read_targets
 from agentv.registry import Specs, model_spelling, names_model
+from agentv.telemetry.collector import header_secrets
 from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
 from agentv.types.cases import CaseSource, EvalSuite, targets_of
@@ -90,7 +91,7 @@ class TargetsLoader(Struct):
             raise_errors(str(path), parsed.general_problems())
             public = load_project(folder, root).public_env
             # A program may print any variable that it inherits from this process.
-            inherited = secret_values(env, public=public, exists=_is_path)
+            inherited = {*secret_values(env, public=public, exists=_is_path), *header_secrets(env)}
             secrets = (*self.secrets, *store_secrets(env.get(STORE_VARIABLE, "")), *sorted(inherited))
             known = KnownTargets({}, env, self.specs, self.options, secrets=secrets, public_env=public, parsed=parsed)
             self.loaded[key] = known.with_targets(parsed.targets)

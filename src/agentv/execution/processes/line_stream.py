@@ -50,6 +50,8 @@ class LostLine(Struct, frozen=True):
     number: int
     message: str
     part: int = 1
+    target: str | None = None
+    """The name of what wrote it, if it is known."""
 
 
 ReadLine: TypeAlias = Line | LostLine

@@ -26,6 +26,7 @@ from agentv.messages.shapes.langchain import TYPES, fields_of
 from agentv.messages.shapes.reading import read_answer, read_messages
 from agentv.messages.shapes.responses import is_item
 from agentv.messages.shapes.usages import read_usage
+from agentv.messages.transcripts.reading import PROGRAM_NAMES, program_of
 from agentv.types.errors import MessageError, nearest
 from agentv.types.evaluation_input import EvaluationInput, milliseconds_of
 from agentv.types.fields import Problems
@@ -467,6 +468,9 @@ class _Reader:
             return
         if record.failure is not None:
             problems.add("$", f"has no answer, because it failed: {record.failure}")
+        elif record.shape == "own" and (program := program_of(self._line)) is not None:
+            what = f"is a record of a transcript of {PROGRAM_NAMES[program]}, which is read as a whole"
+            problems.add("$", what, allowed="give its file or folder instead of a stream")
         elif "messages" in record.fields:
             problems.add(record.fields["messages"].at, "has no answer after the user's last message")
         elif record.shape == "own" and self._line.get("response", "") is None:

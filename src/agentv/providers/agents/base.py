@@ -18,8 +18,7 @@ from agentv.execution.cancelled_calls import attach_call
 from agentv.execution.folder_trees import remove_tree
 from agentv.execution.processes.left_behind import temporary_folder
 from agentv.execution.processes.process import Command, Outcome, run_process
-from agentv.providers.agents.commands import describe_exit, start_failure
-from agentv.providers.agents.steps import (
+from agentv.messages.transcripts.steps import (
     Failed,
     Step,
     Transcript,
@@ -30,6 +29,7 @@ from agentv.providers.agents.steps import (
     short_line,
     whole_text,
 )
+from agentv.providers.agents.commands import describe_exit, start_failure
 from agentv.templating.secrets import SecretRedactor, secret_values
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject

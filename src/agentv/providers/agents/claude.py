@@ -5,11 +5,10 @@ from typing import Annotated, cast
 
 from msgspec import Meta
 
-from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings, LogFormat
-from agentv.providers.agents.steps import (
+from agentv.messages.transcripts.claude import failure_of, output_of, usage_of
+from agentv.messages.transcripts.steps import (
     Called,
     Concluded,
-    Failed,
     Noted,
     Returned,
     Said,
@@ -18,12 +17,10 @@ from agentv.providers.agents.steps import (
     Used,
     object_of,
     objects_of,
-    parts_text,
-    status_of,
     text_of,
 )
-from agentv.types.failures import FailureKind
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings, LogFormat
+from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
@@ -118,7 +115,7 @@ def _read_message(event: JsonObject, moment: str) -> Iterator[Step]:
     for block in objects_of(message.get("content")):
         kind, text = str(block.get("type")), text_of(block.get("text"))
         if kind == "text" and text and is_error:
-            yield _failed(text, event)
+            yield failure_of(text, event)
         elif kind == "text" and text and is_agent:
             yield Said(text, moment, parent)
         elif kind.endswith("tool_use"):
@@ -130,7 +127,7 @@ def _read_message(event: JsonObject, moment: str) -> Iterator[Step]:
                 parent=parent,
             )
         elif kind.endswith("tool_result"):
-            yield Returned(str(block.get("tool_use_id", "")), _output(block), moment)
+            yield Returned(str(block.get("tool_use_id", "")), output_of(block), moment)
 
 
 def _used_so_far(message: JsonObject) -> Iterator[Step]:
@@ -146,22 +143,8 @@ def _used_so_far(message: JsonObject) -> Iterator[Step]:
         for block in objects_of(message.get("content"))
     )
     written = sum(len(text) for text in texts if isinstance(text, str)) // _CHARACTERS_PER_TOKEN
-    usage = _usage({**reported, "output_tokens": written}, requests=1)
+    usage = usage_of({**reported, "output_tokens": written}, requests=1)
     yield Used(usage, call=call, is_estimate=True)
-
-
-def _output(block: JsonObject) -> JsonValue:
-    output = parts_text(block.get("content"))
-    return {"error": output} if block.get("is_error") is True else output
-
-
-def _failed(message: str, event: JsonObject) -> Failed:
-    kind: FailureKind | None = None
-    if event.get("error") == "authentication_failed":
-        kind = "auth"
-    elif "refusal" in (event.get("stop_reason"), object_of(event.get("message")).get("stop_reason")):
-        kind = "content_filter"
-    return Failed(message, status_of(event.get("api_error_status")), kind)
 
 
 def _read_result(event: JsonObject) -> Iterator[Step]:
@@ -180,22 +163,7 @@ def _read_result(event: JsonObject) -> Iterator[Step]:
         return
     errors = event.get("errors")
     messages = [item for item in errors if isinstance(item, str)] if isinstance(errors, list) else []
-    yield _failed(text or "; ".join(messages) or subtype or "no details", event)
-
-
-def _usage(usage: JsonObject, *, requests: int) -> Usage:
-    """Return a usage in Anthropic's format; tokens read from or written to the cache count as input."""
-    cached = read_count(usage.get("cache_read_input_tokens"))
-    sent = read_count(usage.get("input_tokens")) + cached + read_count(usage.get("cache_creation_input_tokens"))
-    received = read_count(usage.get("output_tokens"))
-    return Usage(
-        input=sent,
-        output=received,
-        cached_input=cached,
-        reasoning=read_count(object_of(usage.get("output_tokens_details")).get("thinking_tokens")),
-        total=sent + received,
-        requests=requests,
-    )
+    yield failure_of(text or "; ".join(messages) or subtype or "no details", event)
 
 
 def _usage_of_models(event: JsonObject) -> Usage:
@@ -207,7 +175,7 @@ def _usage_of_models(event: JsonObject) -> Usage:
     models = [object_of(value) for value in object_of(event.get("modelUsage")).values()]
     turns = read_count(event.get("num_turns"))
     if not models:
-        return _usage(object_of(event.get("usage")), requests=turns)
+        return usage_of(object_of(event.get("usage")), requests=turns)
     cached, written, uncached, received, thinking = (
         sum(read_count(model.get(name)) for model in models)
         for name in (

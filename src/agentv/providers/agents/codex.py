@@ -9,8 +9,8 @@ from typing import Annotated, cast
 
 from msgspec import Meta
 
-from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings, LogFormat
-from agentv.providers.agents.steps import (
+from agentv.messages.transcripts.codex import codex_usage
+from agentv.messages.transcripts.steps import (
     Called,
     Concluded,
     Failed,
@@ -26,12 +26,12 @@ from agentv.providers.agents.steps import (
     parts_text,
     text_of,
 )
+from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings, LogFormat
 from agentv.types.failures import FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage, read_count
 
 _FIXED_ARGUMENTS = ("--ask-for-approval", "never", "exec", "--json", "--color", "never", "--skip-git-repo-check")
 _MESSAGE_TYPES = ("agent_message", "response", "output")
@@ -99,7 +99,7 @@ def read_codex(event: JsonObject, received_at: str) -> Iterator[Step]:
         case "item.started" | "item.updated" | "item.completed" as stage:
             yield from _read_item(object_of(event.get("item")), received_at, is_completed=stage == "item.completed")
         case "turn.completed":
-            yield Used(_usage(object_of(event.get("usage"))), is_total=True)
+            yield Used(codex_usage(object_of(event.get("usage"))), is_total=True)
         case "turn.failed":
             yield _failed(text_of(object_of(event.get("error")).get("message")) or "no details")
         case "error":
@@ -174,17 +174,6 @@ def _failed(message: str) -> Failed:
     return Failed(message, int(status[1]) if status else None, kind)
 
 
-def _usage(usage: JsonObject) -> Usage:
-    sent, received = read_count(usage.get("input_tokens")), read_count(usage.get("output_tokens"))
-    return Usage(
-        input=sent,
-        output=received,
-        cached_input=read_count(usage.get("cached_input_tokens")),
-        reasoning=read_count(usage.get("reasoning_output_tokens")),
-        total=sent + received,
-    )
-
-
 def _read_session_file(settings: CodexSettings, response_so_far: ProviderResponse) -> Iterator[Step]:
     """Read the usage of an unfinished turn from Codex's session file: Codex prints usage only at the end of a turn."""
     if response_so_far.usage is not None or _THREAD_ID.fullmatch(response_so_far.session or "") is None:
@@ -214,5 +203,5 @@ def read_token_counts(lines: Sequence[str]) -> Iterator[Step]:
         payload = object_of((parse_object(line) or {}).get("payload"))
         used = object_of(object_of(payload.get("info")).get("total_token_usage"))
         if payload.get("type") == "token_count" and used:
-            yield Used(_usage(used), is_total=True)
+            yield Used(codex_usage(used), is_total=True)
             return

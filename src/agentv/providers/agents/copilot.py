@@ -6,27 +6,19 @@ from typing import Annotated, cast
 
 from msgspec import Meta
 
-from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings, build_agent_prompt
-from agentv.providers.agents.steps import (
-    Called,
-    Failed,
-    Noted,
-    Returned,
-    Said,
-    SessionInfo,
+from agentv.messages.transcripts.copilot import read_copilot, usage_of_model
+from agentv.messages.transcripts.steps import (
     Step,
     Used,
     object_of,
-    objects_of,
     parse_object,
-    status_of,
-    text_of,
 )
+from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings, build_agent_prompt
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage, read_count
+from agentv.types.usage import Usage
 
 _USAGE_FILE = "usage.json"
 _SKIPPED_TYPES = frozenset(
@@ -93,54 +85,6 @@ def copilot_prompt(request: ProviderRequest) -> str:
     return build_agent_prompt(request, instructions=request.system_prompt)
 
 
-def read_copilot(event: JsonObject, received_at: str) -> Iterator[Step]:
-    """Convert one event of `--output-format json` into steps; `received_at` replaces a missing timestamp."""
-    data = object_of(event.get("data"))
-    moment = text_of(event.get("timestamp")) or received_at
-    match event.get("type"):
-        case "assistant.message":
-            yield from _read_message(data, moment)
-        case "tool.execution_start":
-            yield Called(str(data.get("toolCallId", "")), str(data.get("toolName", "")), data.get("arguments"), moment)
-        case "tool.execution_complete":
-            yield from _read_result(data, moment)
-        case "session.error":
-            status = status_of(data.get("statusCode"))
-            is_auth_error = data.get("errorType") == "authentication"
-            yield Failed(text_of(data.get("message")) or "no details", status, "auth" if is_auth_error else None)
-        case "session.warning" | "session.info":
-            yield Noted(text_of(data.get("message")) or "no details")
-        case "result":
-            yield SessionInfo(session=text_of(event.get("sessionId")))
-
-
-def _read_message(data: JsonObject, moment: str) -> Iterator[Step]:
-    parent = text_of(data.get("parentToolCallId"))
-    yield SessionInfo(model=text_of(data.get("model")))
-    text = text_of(data.get("content"))
-    if text:
-        yield Said(text, moment, parent)
-    for call in objects_of(data.get("toolRequests")):
-        yield Called(
-            id=str(call.get("toolCallId", "")),
-            tool=str(call.get("name", "")),
-            input=call.get("arguments"),
-            at=moment,
-            parent=parent,
-        )
-
-
-def _read_result(data: JsonObject, moment: str) -> Iterator[Step]:
-    output = object_of(data.get("result")).get("content")
-    exit_code = object_of(data.get("shellExecution")).get("exitCode")
-    if data.get("success") is False:
-        error = object_of(data.get("error")).get("message", data.get("error"))
-        output = {"error": error if error is not None else output}
-    elif exit_code not in (0, None):
-        output = {"error": output, "exit_code": exit_code}
-    yield Returned(str(data.get("toolCallId", "")), output, moment)
-
-
 def _read_usage_file(side_folder: Path) -> Iterator[Step]:
     """Convert the usage file that Copilot writes before it exits; yield nothing if the file cannot be read."""
     try:
@@ -154,17 +98,4 @@ def read_usage(usage_file: JsonObject) -> Iterator[Step]:
     """Yield one step with the usage of all models together; nothing if the file lists no model."""
     models = [object_of(value) for value in object_of(usage_file.get("modelMetrics")).values()]
     if models:
-        yield Used(sum(map(_usage_of_model, models), start=Usage()), is_total=True)
-
-
-def _usage_of_model(metrics: JsonObject) -> Usage:
-    used = object_of(metrics.get("usage"))
-    input_tokens, output_tokens = read_count(used.get("inputTokens")), read_count(used.get("outputTokens"))
-    return Usage(
-        input=input_tokens,
-        output=output_tokens,
-        cached_input=read_count(used.get("cacheReadTokens")),
-        reasoning=read_count(used.get("reasoningTokens")),
-        total=input_tokens + output_tokens,
-        requests=read_count(object_of(metrics.get("requests")).get("count")),
-    )
+        yield Used(sum(map(usage_of_model, models), start=Usage()), is_total=True)

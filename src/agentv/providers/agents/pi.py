@@ -6,27 +6,23 @@ from typing import Annotated, Literal, cast
 
 from msgspec import Meta
 
-from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings
-from agentv.providers.agents.steps import (
+from agentv.messages.transcripts.pi import read_pi_message
+from agentv.messages.transcripts.steps import (
     Called,
-    Failed,
     Noted,
     Returned,
-    Said,
     SessionInfo,
     Step,
-    Used,
     object_of,
-    objects_of,
     parts_text,
     text_of,
     time_of_ms,
 )
+from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import ResolvedTarget
-from agentv.types.usage import Usage, read_cost, read_count
 
 _SKIPPED_TYPES = frozenset(
     {"message_start", "message_update", "tool_execution_update", "turn_start", "turn_end", "agent_start", "agent_end"}
@@ -49,12 +45,6 @@ _KEY_NAMES: Mapping[str, str] = {
     "vercel-ai-gateway": "AI_GATEWAY_API_KEY",
 }
 """The environment variable with the API key, by pi's provider. For a provider not listed it is PROVIDER_API_KEY."""
-
-_FILTER_MARK = "content_filter"
-"""The text in an error message of pi that means a content filter."""
-
-_STATUS_AT_START = re.compile(r"([45][0-9]{2})\b")
-"""The HTTP status with which an error message of pi may begin."""
 
 
 class PiSettings(AgentSettings, frozen=True, kw_only=True):
@@ -125,7 +115,7 @@ def read_pi(event: JsonObject, received_at: str) -> Iterator[Step]:
         case "message_end":
             message = object_of(event.get("message"))
             if message.get("role") == "assistant":
-                yield from _read_message(message, time_of_ms(message.get("timestamp")) or received_at)
+                yield from read_pi_message(message, time_of_ms(message.get("timestamp")) or received_at)
         case "tool_execution_start":
             yield Called(
                 str(event.get("toolCallId", "")), str(event.get("toolName", "")), event.get("args"), received_at
@@ -136,35 +126,3 @@ def read_pi(event: JsonObject, received_at: str) -> Iterator[Step]:
             yield Returned(str(event.get("toolCallId", "")), {"error": output} if failed else output, received_at)
         case "auto_retry_start":
             yield Noted(f"retry {event.get('attempt')} of {event.get('maxAttempts')}: {event.get('errorMessage')}")
-
-
-def _read_message(message: JsonObject, moment: str) -> Iterator[Step]:
-    usage = object_of(message.get("usage"))
-    yield SessionInfo(model=text_of(message.get("model")), finish_reason=text_of(message.get("stopReason")))
-    yield Used(_usage(usage), read_cost(object_of(usage.get("cost")).get("total")) or None)
-    for part in objects_of(message.get("content")):
-        text = text_of(part.get("text"))
-        if part.get("type") == "text" and text:
-            yield Said(text, moment)
-        elif part.get("type") == "toolCall":
-            yield Called(str(part.get("id", "")), str(part.get("name", "")), part.get("arguments"), moment)
-    if message.get("stopReason") in ("error", "aborted"):
-        error = text_of(message.get("errorMessage")) or "no details"
-        status = _STATUS_AT_START.match(error)
-        yield Failed(error, int(status[1]) if status else None, "content_filter" if _FILTER_MARK in error else None)
-
-
-def _usage(usage: JsonObject) -> Usage:
-    """Return the usage of one model call; tokens read from or written to the cache count as input."""
-    cached = read_count(usage.get("cacheRead"))
-    input_tokens = read_count(usage.get("input")) + cached + read_count(usage.get("cacheWrite"))
-    output_tokens = read_count(usage.get("output"))
-    reasoning = read_count(usage.get("reasoning"))
-    return Usage(
-        input=input_tokens,
-        output=output_tokens,
-        cached_input=cached,
-        reasoning=reasoning,
-        total=input_tokens + output_tokens,
-        requests=1,
-    )

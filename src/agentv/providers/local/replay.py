@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from agentv.execution.threads import call_in_thread
 from agentv.messages.logs.mapping import check_field
 from agentv.messages.shapes.reading import read_messages
-from agentv.providers.agents.copilot import read_copilot, read_usage
-from agentv.providers.agents.steps import Transcript, object_of, objects_of, parse_object, text_of
+from agentv.messages.transcripts.copilot import read_copilot
+from agentv.messages.transcripts.steps import Transcript, object_of, objects_of, parse_object, text_of
+from agentv.providers.agents.copilot import read_usage
 from agentv.providers.local.recordings import (
     SEGMENTS,
     Recording,

@@ -10,7 +10,7 @@ from agentv.reports.run.figures import usage_text
 from agentv.reports.run.file_changes import FileChanges
 from agentv.reports.run.row_text import LABELS_WITHOUT_TARGET, case_key, row_reason, row_score
 from agentv.reports.run.transcript import shown_output, tool_of
-from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, partial_of
+from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, label_text, partial_of
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
 from agentv.reports.text.long_texts import MAX_TEXT_CHARS, shortened
 from agentv.reports.text.markup import Child, Html, element, join
@@ -114,10 +114,12 @@ def row_parts(detail: RowDetail, run_id: str) -> Iterator[Html | None]:
     result, case = detail.result, detail.case
     turns = () if detail.answer is None else detail.answer.messages_by_turn
     yield _error(result)
+    messages = () if case is None else case.input_messages
     if turns:
-        yield _steps("Messages before the first turn", () if case is None else case.input_messages)
+        yield _steps("Messages before the first turn", messages)
     else:
-        yield _text_section("Question", "" if case is None else case.question)
+        question = "" if case is None else case.question
+        yield _steps("Question", messages) if len(messages) > 1 else _text_section("Question", question)
     expected = None
     if case is not None:
         outcome = _text_section("Expected outcome", case.expected_outcome)
@@ -257,14 +259,7 @@ def _turn(result: EvaluatorResult, messages: Sequence[Message]) -> Html:
 def _labels(detail: RowDetail) -> Html | None:
     if not detail.labels:
         return None
-    items = [
-        element(
-            "li",
-            f"{each.annotator}: {each.criterion} = {each.score}",
-            f" — {each.reasoning}" if each.reasoning else None,
-        )
-        for each in detail.labels
-    ]
+    items = [element("li", label_text(each), dir="auto") for each in detail.labels]
     return element("section", element("h3", "Human labels"), element("ul", *items))
 
 

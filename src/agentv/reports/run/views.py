@@ -87,7 +87,7 @@ class CaseView(Struct, frozen=True):
             [*self._head(), *self._trials(), *(same if is_same else [])],
             *(self._section(title, text) for title, text in self._texts() if not (is_same and title == "answer")),
             *([] if is_same else body),
-            self._section("human labels", "\n".join(map(_label_text, self.labels))),
+            self._section("human labels", "\n".join(map(label_text, self.labels))),
             [] if is_same else self._facts_of_trials(),
         ]
         return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
@@ -316,7 +316,7 @@ def _criterion_text(result: EvaluationResult) -> str:
     return f"{result.criterion_name}{score}" + (f": {result.reasoning}" if result.reasoning else "")
 
 
-def _label_text(label: Label) -> str:
+def label_text(label: Label) -> str:
     """Return `anna: tone = pass: kind; too short [length]`: score or verdict, reason, note and category."""
     said = label.verdict or (label.score if label.score != NO_SCORE else "skipped")
     comment = "; ".join(filter(None, (label.reasoning, label.note)))

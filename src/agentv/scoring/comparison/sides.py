@@ -91,7 +91,7 @@ def scored_row(result: CaseResult, position: RowPosition | None = None) -> Score
     }
     if state not in ("error", "skipped"):
         measures |= {name: value for name, value in spending.items() if value is not None}
-    types = {each.name: each.type for each in result.evaluator_results}
+    types = {each.name: each.type for each in result.evaluator_results if each.type}
     return ScoredRow(result.slot, state, measures, position, session=result.session, evaluator_types=types)
 
 

@@ -333,7 +333,7 @@ class TrendSeries(Struct, frozen=True):
 def find_series(
     runs: Sequence[TrendRun], metric: MetricKey, *, last: int, by_commit: bool = False
 ) -> tuple[TrendSeries, ...]:
-    """Return the series of all suites and targets that have a row in these runs. `runs` are ordered oldest first.
+    """Return the series of all suites and targets with a row in these runs, by name. `runs` are ordered oldest first.
 
     Each series has at most `last` points, the newest ones. Shards are left out if the merged run is there. With
     `by_commit` the newest measured run represents all runs of the same commit and selection; runs with uncommitted
@@ -341,7 +341,7 @@ def find_series(
     """
     merged = {parent for run in runs for parent in run.parents}
     unmerged = _with_newest_paths([run for run in runs if run.run_id not in merged])
-    places = dict.fromkeys(place for run in unmerged for place in run.sums)
+    places = sorted({place for run in unmerged for place in run.sums})
     return tuple(_series(place, unmerged, metric, last=last, by_commit=by_commit) for place in places)
 
 

@@ -275,17 +275,29 @@ class StoredCases:
         self._path = run.folder / "cases.jsonl"
         self._blobs = BlobFolder(run.folder / "blobs")
         self._lines = LineIndex(self._path, _case_name)
-        known = DigestSet()
-        at = 0
-        for number, line in enumerate(whole_lines(self._path), start=1):
-            try:
-                name = _case_name(line)
-            except (ValueError, RecursionError) as error:
-                self.close()
-                raise StorageError(f"{self._path}:{number}: {reason(error)}") from error
-            if known.add(name):
-                self._lines.put(name, at)
-            at += len(line) + 1
+        self._known = DigestSet()
+        self._at = self._read = 0
+        try:
+            self.refresh()
+        except StorageError:
+            self.close()
+            raise
+
+    def refresh(self) -> None:
+        """Index the cases that were written since the last time."""
+        with open_file(self._path) as file:
+            file.seek(self._at)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                self._read += 1
+                try:
+                    name = _case_name(line)
+                except (ValueError, RecursionError) as error:
+                    raise StorageError(f"{self._path}:{self._read}: {reason(error)}") from error
+                if self._known.add(name):
+                    self._lines.put(name, self._at)
+                self._at += len(line)
 
     def close(self) -> None:
         """Close the file."""

@@ -126,6 +126,7 @@ def compare_page(request: Request) -> Page:
             Link("Compare", path),
             Link("Swap", _path(after.run_id, before.run_id)),
         ),
+        address=path,
         is_live="running" in (before.state(), after.state()),
     )
 
@@ -188,9 +189,10 @@ def _shown_cases(
 def _setup_note(compared: ComparedRuns) -> Html:
     """Return links to what is below the cases, with the number of settings that differ."""
     differing = len(compared.circumstances)
-    text = f"{differing:,} settings differ" if differing > 1 else "1 setting differs" if differing else "same setup"
+    settings = f"{differing:,} settings differ" if differing > 1 else "1 setting differs"
+    text = f"{settings} between the runs" if differing else "both runs have the same settings"
     return element(
-        "p", element("a", f"Measures with intervals; {text} between the runs", href="#measures"), class_="sentence"
+        "p", element("a", f"Measures with intervals; {text}", href="#measures"), class_="sentence"
     )
 
 
@@ -249,7 +251,7 @@ class _CompareView(Struct, frozen=True):
                 element("span", case_label(name, self.comparison), dir="auto"),
                 element("small", f" {' · '.join(filter(None, facts))}"),
             ),
-            None if shown.record is None else case_texts(shown.record.question, expected_of(shown.record)),
+            None if shown.record is None else case_texts(shown.record.last_question, expected_of(shown.record)),
             element("div", *self._sides(shown), class_="pair"),
             class_="compared",
         )

@@ -43,7 +43,7 @@ PAGE_CASES = 50
 _MAX_COLUMNS = 8
 _ONLY: Sequence[Literal["all", "differ"]] = ("all", "differ")
 _DIFF: Sequence[Literal["yes", "no"]] = ("yes", "no")
-_ORDERS = ((None, "as written"), ("id", "by id"), ("state", "worst first"), ("score", "by score"))
+_ORDERS = ((None, "as finished"), ("id", "by id"), ("state", "worst first"), ("score", "by score"))
 
 
 class _Cell(Struct, frozen=True):
@@ -102,6 +102,7 @@ def grid_page(request: Request) -> Page:
             "cases": [_row_json(each, names) for each in rows],
         },
         trail=run_trail(stored),
+        address=path,
         links=run_links(stored, library.run_before(stored)),
         is_live=stored.state() == "running" or not (cases.progress.is_complete and cases.progress.words_ready),
     )

@@ -45,6 +45,8 @@ class Page(Struct, frozen=True, kw_only=True):
     """The pages above this one, outermost first."""
     links: Sequence[Link] = ()
     """Other pages on the same thing, such as the rows and the grid of a run."""
+    address: str = ""
+    """The one of `links` that leads to this page, which a name such as `latest` may have opened; empty if none does."""
     is_live: bool = False
     """True if the page changes by itself because its run is going on."""
     keys: Literal["list", "review"] = "list"
@@ -143,9 +145,9 @@ def page_html(page: Page, *, address: str) -> str:
 
 
 def _tabs(page: Page, address: str) -> Iterator[Html]:
-    path = address.partition("?")[0]
+    path = page.address or address.partition("?")[0]
     for link in (*_TABS, *page.links):
-        is_current = link.address.partition("?")[0] == path
+        is_current = link.address == path
         current = "page" if is_current else None
         tab = element("a", link.text, href=link.address, aria_current=current, data_key=_TAB_KEYS.get(link.text))
         yield element("li", tab)

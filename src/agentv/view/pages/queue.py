@@ -44,7 +44,7 @@ def queue_page(request: Request) -> Page:
         table(["reviewer", "labelled", "skipped", "left"], list(_reviewers(labels)), label="Reviewers"),
         *_golden(labels),
         element("h2", "Strata"),
-        table(["stratum", "drawn", "of", "reviewed"], list(_strata(labels)), label="Strata"),
+        table(["stratum", "drawn", "of answers", "reviewed"], list(_strata(labels)), label="Strata"),
         element("h2", "Agreement"),
         element("p", agreement_text(agreement)),
         *(_preference(labels) if queue.compared_with else _rates(rates)),

@@ -68,6 +68,7 @@ def rows_page(request: Request) -> Page:
             "rows": [row.to_json() for row in rows],
         },
         trail=run_trail(stored),
+        address=path,
         links=run_links(stored, request.library.run_before(stored)),
         is_live=stored.state() == "running" or not found.is_final,
     )

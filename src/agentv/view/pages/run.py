@@ -44,10 +44,10 @@ def _link_list(title: str, links: Sequence[Link]) -> Html | None:
 def _review(stored: StoredRun) -> Iterator[Html]:
     """Yield the run's review queues and its failure categories, and how to start a review."""
     run, names = stored.run_id, queue_names(stored.folder)
-    links = [element("li", element("a", name, href=path_to("q", f"{name}@{run}"))) for name in names]
+    links = [element("li", element("a", name, href=path_to("q", f"{name}@{run}"), dir="auto")) for name in names]
     yield element("h2", "Review by people")
     if links:
-        yield element("ul", *links)
+        yield element("ul", *links, class_="choices")
         yield element("p", element("a", "Failure categories", href=path_to("categories", run)))
     command = element("code", f"agentv review {run}")
     yield element("p", "Label answers, and see the pass rate that people would find: ", command)
@@ -78,5 +78,6 @@ def run_page(request: Request) -> Page:
         data=report_to_json(report),
         trail=(RUNS,),
         links=run_links(stored, before),
+        address=path_to("r", stored.run_id),
         is_live=stored.state() == "running",
     )

@@ -1,0 +1,103 @@
+"""Which answers of a log are judged: those since a time, and those that no earlier run of the same name has judged."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from agentv.scoring.keys.identity import DigestSet
+from agentv.storage.run.find import list_run_folders, readable_run
+from agentv.storage.run.stored import StoredRun
+from agentv.types.evaluation_input import EvaluationInput
+from agentv.types.records.answer import ResultKey
+from agentv.types.records.result import CaseResult
+
+
+class JudgedAnswers(Struct):
+    """The answers that runs have judged, and the lines that they could not read."""
+
+    name: str
+    keys: DigestSet = field(default_factory=DigestSet)
+
+    def add(self, row: CaseResult) -> None:
+        """Add a result. An answer whose evaluators failed is not judged."""
+        if row.error is None:
+            self.keys.add(_key(row.slot.eval_id, row.slot.target, row.candidate_answer))
+        elif row.error.stage == "load":
+            self.keys.add(_key(row.slot.eval_id, "", row.error.message))
+
+    def has(self, slot: ResultKey, answer: str) -> bool:
+        """Return True if a run has judged this answer of a target to a case."""
+        return _key(slot.eval_id, slot.target, answer) in self.keys
+
+    def has_unread(self, source: str, message: str) -> bool:
+        """Return True if a run has reported a line with this problem."""
+        return _key(source, "", message) in self.keys
+
+
+def _key(case: str, target: str, text: str) -> str:
+    return f"{case}\0{target}\0{text}"
+
+
+def load_judged_answers(home: Path, name: str, *, without: str | None = None) -> JudgedAnswers:
+    """Return what the stored runs of a name have judged, but for the run `without`."""
+    judged = JudgedAnswers(name)
+    for run in _runs_named(home, name, without):
+        for row in run.results():
+            judged.add(row)
+    return judged
+
+
+def _runs_named(home: Path, name: str, without: str | None) -> Iterable[StoredRun]:
+    runs = (readable_run(folder) for folder in list_run_folders(home))
+    return (run for run in runs if run is not None and run.run.name == name and run.run_id != without)
+
+
+class AnswerFilter(Struct):
+    """Decides which answers are judged, and counts the others."""
+
+    since: datetime | None = None
+    judged: JudgedAnswers | None = None
+    """What earlier runs have judged; None if that does not matter."""
+    older: int = 0
+    known: int = 0
+    without_time: int = 0
+
+    def wants(self, given: EvaluationInput, slot: ResultKey) -> bool:
+        """Return True for an answer that is to be judged."""
+        if self.since is not None and given.timestamp is None:
+            self.without_time += 1
+        elif self.since is not None and given.timestamp is not None and given.timestamp < self.since:
+            self.older += 1
+            return False
+        if self.judged is not None and self.judged.has(slot, given.text):
+            self.known += 1
+            return False
+        return True
+
+    def wants_unread(self, source: str, message: str) -> bool:
+        """Return True for a line with a problem that no earlier run has reported."""
+        is_known = self.judged is not None and self.judged.has_unread(source, message)
+        self.known += is_known
+        return not is_known
+
+    def why_none(self) -> str | None:
+        """Return why no answer was judged; None if it is not because of this filter."""
+        if self.known and self.judged is not None:
+            answers = "the only answer was" if self.known == 1 else f"all {self.known:,} answers were"
+            return f"{answers} judged by earlier runs named {self.judged.name!r}"
+        return None if self.since is None else f"there are no answers since {self.since:%Y-%m-%d %H:%M} UTC"
+
+    def notes(self) -> Iterator[str]:
+        """Yield what was not judged."""
+        if self.known and self.judged is not None:
+            yield f"not scored, because earlier runs named {self.judged.name!r} judged them: {_answers(self.known)}"
+        if self.older:
+            yield f"not scored, because they are older than --since: {_answers(self.older)}"
+        if self.without_time:
+            yield f"scored, although --since is given, because they have no time: {_answers(self.without_time)}"
+
+
+def _answers(count: int) -> str:
+    return "1 answer" if count == 1 else f"{count:,} answers"

@@ -1,0 +1,145 @@
+"""One request to a collector: sent, and its answer read, within a time limit.
+
+The standard library's client is used from a thread of its own: a name server or a collector that hangs then blocks
+neither the event loop of a run nor the end of the process.
+"""
+
+import gzip
+import http.client
+import socket
+import ssl
+from base64 import b64encode
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from threading import Event, Timer
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
+
+from agentv.telemetry.collector import Endpoint
+from agentv.telemetry.otlp_out import Rejected, rejected_part
+
+_RETRYABLE = frozenset({408, 429, 500, 502, 503, 504})
+_UNSUPPORTED = frozenset({404, 405, 415, 501})
+_MAX_RESPONSE = 64 * 1024
+_TOO_LARGE = 413
+_OK = range(200, 300)
+
+
+class Accepted(Struct, frozen=True):
+    """The collector has taken a request, except perhaps a part of it."""
+
+    rejected: Rejected | None = None
+
+
+class Refused(Struct, frozen=True):
+    """The collector has not taken a request."""
+
+    reason: str
+    status: int | None = None
+    """None if there was no answer."""
+    retry_after_s: float | None = None
+
+    @property
+    def is_retryable(self) -> bool:
+        """True if the same request may be taken later."""
+        return self.status is None or self.status in _RETRYABLE
+
+    @property
+    def is_unsupported(self) -> bool:
+        """True if the collector does not take this signal."""
+        return self.status in _UNSUPPORTED
+
+    @property
+    def is_too_large(self) -> bool:
+        """True if a smaller request may be taken."""
+        return self.status == _TOO_LARGE
+
+
+def post(endpoint: Endpoint, body: bytes, *, user_agent: str) -> Accepted | Refused:
+    """Send a request of protobuf to a collector. No redirect is followed, as it would take the headers elsewhere."""
+    expired = Event()
+    connection = None
+    try:
+        connection = _connection(endpoint)
+        connection.connect()
+        # The client's own time limit is for each read: a collector that drips bytes would never exceed it.
+        timer = Timer(endpoint.timeout_s, _abort, (connection.sock, expired))
+        timer.daemon = True
+        timer.start()
+        try:
+            return _exchange(connection, endpoint, body, user_agent, expired)
+        finally:
+            timer.cancel()
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if expired.is_set() or isinstance(error, TimeoutError):
+            return Refused(f"no answer within {endpoint.timeout_s:g} s")
+        return Refused(_reason(error))
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _reason(error: OSError | http.client.HTTPException | ValueError) -> str:
+    match error:
+        case http.client.RemoteDisconnected():
+            return "the connection was closed without an answer"
+        case ssl.SSLError():
+            return f"TLS: {error.reason or 'failed'}"
+        case OSError():
+            return (error.strerror or type(error).__name__).lower()
+        case _:
+            return f"no valid HTTP response ({type(error).__name__})"
+
+
+def _exchange(
+    connection: http.client.HTTPConnection, endpoint: Endpoint, body: bytes, user_agent: str, expired: Event
+) -> Accepted | Refused:
+    parts = urlsplit(endpoint.url)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    headers = {"Content-Type": "application/x-protobuf", "User-Agent": user_agent}
+    if parts.username is not None:
+        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        headers["Authorization"] = f"Basic {b64encode(credentials.encode()).decode()}"
+    if endpoint.is_compressed:
+        body = gzip.compress(body, compresslevel=6, mtime=0)
+        headers["Content-Encoding"] = "gzip"
+    connection.request("POST", path, body, {**headers, **endpoint.headers})
+    response = connection.getresponse()
+    if expired.is_set():  # the headers were cut off, which the client takes for their end
+        raise TimeoutError
+    answer = response.read(_MAX_RESPONSE)
+    if response.status in _OK:
+        return Accepted(rejected_part(answer))
+    return Refused(f"HTTP {response.status}", response.status, _retry_after_s(response.getheader("Retry-After", "")))
+
+
+def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
+    parts = urlsplit(endpoint.url)
+    host = parts.hostname or ""
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(host, parts.port, timeout=endpoint.timeout_s)
+    context = ssl.create_default_context(cafile=endpoint.certificate)
+    if endpoint.client_certificate is not None:
+        context.load_cert_chain(endpoint.client_certificate, endpoint.client_key)
+    return http.client.HTTPSConnection(host, parts.port, timeout=endpoint.timeout_s, context=context)
+
+
+def _abort(connected: socket.socket, expired: Event) -> None:
+    """End a request that takes too long, in the middle of whatever it waits for."""
+    expired.set()
+    with suppress(OSError):  # it is closed already
+        connected.shutdown(socket.SHUT_RDWR)
+
+
+def _retry_after_s(header: str) -> float | None:
+    """Return the seconds of a Retry-After header, which has a number or a date; None without a valid one."""
+    value = header.strip()
+    if value.isdecimal():
+        return float(value)
+    try:
+        at = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
