@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from agentv.storage.files.run_file import open_file
 from agentv.storage.run.find import ListedRun
 
 _EVENTS = "events.jsonl"
@@ -44,7 +45,7 @@ def recorded_verdict(folder: Path, counts: Mapping[str, int]) -> str | None:
 def recorded_sentence(folder: Path, counts: Mapping[str, int]) -> str | None:
     """Return the sentence of the verdict that the run in `folder` recorded; None as for `recorded_verdict`."""
     try:
-        with (folder / _EVENTS).open("rb") as file:
+        with open_file(folder / _EVENTS) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - _MAX_TAIL))
             lines = file.read(_MAX_TAIL).splitlines()

@@ -10,7 +10,6 @@ from agentv.reports.text.markup import Html, element
 from agentv.reports.trend import TrendWords, trend_document, trend_to_json
 from agentv.scoring.comparison.trend import TrendSeries, find_series, parse_metric
 from agentv.types.errors import ConfigError, UnknownNameError
-from agentv.types.json_value import JsonObject
 from agentv.view.address import BadAddressError, Query, path_to
 from agentv.view.elements import choice_links, filter_chips
 from agentv.view.library import UnknownRunError
@@ -58,7 +57,7 @@ def trend_page(request: Request) -> Page:
         *(_series(each, words) for each in series),
         *_notes(series, left_out, path, query),
     ]
-    return Page(title=f"Trend of {suite}", parts=parts, data=_to_json(series, text), trail=(RUNS,))
+    return Page(title=f"Trend of {suite}", parts=parts, data=trend_to_json(series, text), trail=(RUNS,))
 
 
 def _series(series: TrendSeries, words: TrendWords) -> Html:
@@ -85,7 +84,3 @@ def _notes(series: Sequence[TrendSeries], left_out: int, path: str, query: Query
     if left_out:
         show = element("a", "show them", href=query.with_value("all", "1").address(path))
         yield element("p", f"{count_text(left_out, 'partial run')} left out (some cases, shards, stopped); ", show)
-
-
-def _to_json(series: Sequence[TrendSeries], metric: str) -> JsonObject:
-    return trend_to_json(series, metric)
