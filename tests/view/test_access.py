@@ -129,3 +129,12 @@ def test_tokens_differ_by_reviewer() -> None:
     assert len(set(access.tokens.values())) == 3
     assert [access.reviewer_of(token) for token in access.tokens.values()] == [READER, "ada", "bob"]
     assert access.reviewer_of("") is None
+
+
+def test_the_link_for_a_browser_opens_a_page_once(viewer: Viewer) -> None:
+    path = viewer.server.link_once("/r/latest", reviewer="ada").removeprefix(viewer.server.url)
+    assert not any(token in path for token in viewer.access.tokens.values())
+    client = Client(viewer.port)
+    assert client.get(path).headers["Location"] == "/r/latest"
+    assert list(client.cookies.values()) == [viewer.access.tokens["ada"]]
+    assert Client(viewer.port).get(path).status == 403

@@ -195,22 +195,21 @@ class RunIndexes:
             if key in indexed.counting or self._is_stopped:
                 return None
             indexed.counting.add(key)
-
-        def count() -> None:
-            pages = RunPages(indexed.file, stored.folder)
-            try:
-                counted = pages.count(plain)
-            finally:
-                pages.close()
-                with self._lock:
-                    indexed.counting.discard(key)
-            with self._lock:
-                while len(indexed.counts) >= _MAX_COUNTS:
-                    indexed.counts.pop(next(iter(indexed.counts)))
-                indexed.counts[key] = counted
-
-        self._counters.submit(_quietly(count))
+            self._counters.submit(_quietly(partial(self._count, stored, indexed, plain, key)))
         return None
+
+    def _count(self, stored: StoredRun, indexed: _Indexed, query: RowQuery, key: tuple[bytes, int]) -> None:
+        pages = RunPages(indexed.file, stored.folder)
+        try:
+            counted = pages.count(query)
+        finally:
+            pages.close()
+            with self._lock:
+                indexed.counting.discard(key)
+        with self._lock:
+            while len(indexed.counts) >= _MAX_COUNTS:
+                indexed.counts.pop(next(iter(indexed.counts)))
+            indexed.counts[key] = counted
 
 
 def _quietly(work: Callable[[], None]) -> Callable[[], None]:

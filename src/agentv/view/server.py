@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -107,6 +108,8 @@ class ViewServer:
         self._host = host
         self._runner: web.AppRunner | None = None
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="view")
+        self._codes: dict[str, str] = {}
+        """Reviewers by the codes that open a page once."""
         self._pending: dict[tuple[str, str, str], asyncio.Future[Page]] = {}
 
     @property
@@ -117,7 +120,19 @@ class ViewServer:
 
     def link(self, path: str = "/", *, reviewer: str = READER) -> str:
         """Return the address that opens a page with the token of a reviewer."""
-        return self.url + Query((("token", self._access.tokens[reviewer]),)).address(path)
+        return self._address(path, self._access.tokens[reviewer])
+
+    def link_once(self, path: str = "/", *, reviewer: str = READER) -> str:
+        """Return an address that opens a page for the first who asks for it.
+
+        It is given to a browser as an argument, which other users of the machine can read.
+        """
+        code = secrets.token_urlsafe()
+        self._codes[code] = reviewer
+        return self._address(path, code)
+
+    def _address(self, path: str, token: str) -> str:
+        return self.url + Query((("token", token),)).address(path)
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=_MAX_REQUEST_BYTES, middlewares=[self._guard])
@@ -191,7 +206,10 @@ class ViewServer:
 
     def _signed_in(self, request: web.Request, token: str) -> web.StreamResponse:
         """Turn the token of an address into a cookie, and lead to the same address without it."""
-        if self._access.reviewer_of(token) is None:
+        reviewer = self._codes.pop(token, None)
+        if reviewer is None:
+            reviewer = self._access.reviewer_of(token)
+        if reviewer is None:
             return _refused(
                 "This token is not valid", "It is valid until the server ends; open the address that it printed."
             )
@@ -200,7 +218,8 @@ class ViewServer:
         response = web.Response(
             status=303, headers={"Location": rest.address("/" + request.rel_url.raw_path.lstrip("/\\"))}
         )
-        response.set_cookie(self._cookie, token, httponly=True, samesite="Strict", path="/")
+        own = self._access.tokens[reviewer]
+        response.set_cookie(self._cookie, own, httponly=True, samesite="Strict", path="/")
         return response
 
     async def _asset(self, request: web.Request) -> web.StreamResponse:

@@ -73,7 +73,9 @@ def review(reference: str, options: ReviewOptions, *, port: int, is_opened: bool
         for name, link in links.items():
             click.echo(f"  {one_line(name):<{width}}  {link}")
         click.echo(f"Progress, for you alone: {progress}\nCtrl-C ends the review; the same command goes on with it.")
-        return links[reviewers[0]] if len(reviewers) == 1 else progress
+        if len(reviewers) == 1:
+            return server.link_once(path_to("q", queue.name, "next"), reviewer=reviewers[0])
+        return server.link_once(path_to("q", queue.name))
 
     code = asyncio.run(serve(server, announce, is_opened=is_opened))
     click.echo(f"\n{progress_text(session)}")

@@ -66,9 +66,8 @@ def command(
         path = "/" if not names else path_to("r", names[0]) if len(names) == 1 else path_to("compare", "..".join(names))
 
         def announce() -> str:
-            link = server.link(path)
-            click.echo(f"Open {link}\nCtrl-C ends the viewer.")
-            return link
+            click.echo(f"Open {server.link(path)}\nCtrl-C ends the viewer.")
+            return server.link_once(path)
 
         return asyncio.run(serve(server, announce, is_opened=not no_open))
 
