@@ -41,6 +41,7 @@ _LOG = logging.getLogger(__name__)
 MakePage: TypeAlias = Callable[[Request], Page]
 Change: TypeAlias = Callable[[Request], Saved]
 Made = TypeVar("Made")
+T = TypeVar("T")
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _PAGES: Mapping[str, MakePage] = {
@@ -66,6 +67,8 @@ _CHANGES: Mapping[str, Change] = {
     "/categories/{run}": change_categories,
 }
 _THREADS = 4
+_REVIEW_THREADS = 2
+"""Of their own, so that pages that take long delay no label."""
 _PATIENCE_S = 1.0
 """How long a browser waits for a page before it gets one that says that the page is being prepared."""
 _MAX_ADDRESS_BYTES = 64 * 1024
@@ -108,6 +111,7 @@ class ViewServer:
         self._host = host
         self._runner: web.AppRunner | None = None
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="view")
+        self._review_threads = ThreadPoolExecutor(_REVIEW_THREADS, thread_name_prefix="review")
         self._codes: dict[str, str] = {}
         """Reviewers by the codes that open a page once."""
         self._pending: dict[tuple[str, str, str], asyncio.Future[Page]] = {}
@@ -163,7 +167,8 @@ class ViewServer:
         if self._runner is not None:
             await self._runner.cleanup()
         self._reviews.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._review_threads):
+            threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self._library.close)
 
     @property
@@ -285,8 +290,9 @@ class ViewServer:
             form=form,
         )
 
-    async def _in_thread(self, act: Callable[..., Made], *args: object) -> Made:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, act, *args)
+    async def _in_thread(self, act: Callable[[T, Request], Made], what: T, asked: Request) -> Made:
+        threads = self._review_threads if asked.path.startswith("/q/") else self._threads
+        return await asyncio.get_running_loop().run_in_executor(threads, act, what, asked)
 
     async def _unknown(self, request: web.Request) -> web.StreamResponse:
         page = error_page("Not found", "The viewer has no page at this address.", status=404)
