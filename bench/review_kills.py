@@ -32,17 +32,17 @@ def main() -> None:
         folder = Path(name)
         run = store_run(folder / ".agentv", cases=20 * options.kills)
         named = [part for each in REVIEWERS for part in ("--reviewer", each)]
-        asked = ("--sample", str(20 * options.kills), *named, "--overlap", "30%")
+        options_of_review = ("--sample", str(20 * options.kills), *named, "--overlap", "30%")
         acknowledged: list[str] = []
         for _ in range(options.kills):
-            with ReviewProcess(folder, *asked) as process:
+            with ReviewProcess(folder, *options_of_review) as process:
                 acknowledged += review_until_killed(process, "helpful", REVIEWERS, labels=rng.randint(1, 25)).ids
         stored = Counter(label.label_id for label in run.all_labels())
         lost = set(acknowledged) - set(stored)
         twice = [label_id for label_id, count in stored.items() if count > 1]
         print(f"{options.kills} kills: {len(acknowledged):,} labels acknowledged, {len(stored):,} stored")
         print(f"lost: {len(lost)}, stored twice: {len(twice)}")
-        with ReviewProcess(folder, *asked) as process:
+        with ReviewProcess(folder, *options_of_review) as process:
             took = _times(ScriptedReviewer(process.client("ada"), "helpful"))
         cuts = quantiles(took, n=20)
         print(f"{len(took):,} labels: median {cuts[9] * 1000:.0f} ms, 95th percentile {cuts[18] * 1000:.0f} ms")

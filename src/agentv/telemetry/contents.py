@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
-from msgspec.structs import replace
-
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.reading import PROMPT, RESPONSE, read_text_or_messages
 from agentv.messages.shapes.reading import read_messages
@@ -225,8 +223,3 @@ def system_of(value: JsonValue) -> tuple[Message, ...]:
     if content in (None, "", []):
         return ()
     return (Message("system", content if isinstance(content, str) else compact_json(content)),)
-
-
-def without_names(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return messages without the names of agents and tools, which not every instrumentation records."""
-    return tuple(replace(each, name=None) if each.name else each for each in messages)

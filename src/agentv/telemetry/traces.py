@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.telemetry.contents import with_results, with_system
-from agentv.telemetry.conventions import read_facts
+from agentv.telemetry.contents import with_results
+from agentv.telemetry.conventions import messages_of, read_facts
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.history import OpenEnds
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent
@@ -185,7 +185,7 @@ def _is_only_agent(members: Sequence[ReadSpan]) -> bool:
 
 def _call(read: ReadSpan, tools: Sequence[ToolCall]) -> Invocation:
     facts = read.facts or Facts()
-    given = with_system(facts.system, facts.input)
+    given = messages_of(facts)
     messages = with_results((*given, *facts.output), tools)
     return Invocation(
         root=read.span,
@@ -213,7 +213,7 @@ def _chains(calls: Sequence[ReadSpan]) -> list[Chain]:
     ends, chains = OpenEnds(), dict[str, Chain]()
     for read in calls:
         facts = read.facts or Facts()
-        given = with_system(facts.system, facts.input)
+        given = messages_of(facts)
         link = ends.find("", given, read.span.start_ns, facts.previous_id)
         chain = None if link is None else chains[link.name]
         if chain is None or link is None:
@@ -249,7 +249,7 @@ def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...]
 
     The text of the outermost span is the answer: it is added if the calls of the model end with another one.
     """
-    given = with_system(facts.system, facts.input)
+    given = messages_of(facts)
     if chain is None or not chain.messages:
         return (*given, *facts.output), len(given)
     messages, length = chain.messages, chain.first_length

@@ -38,7 +38,7 @@ from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run_stores import with_team_store
 from agentv.execution.loops import run_in_own_loop
 from agentv.execution.processes.line_stream import STDIN
-from agentv.loading.datasets.transcripts import find_program, has_transcripts
+from agentv.loading.datasets.transcripts import find_program
 from agentv.loading.files.places import find_home
 from agentv.reports.progress.observers import choose_display
 from agentv.reports.run.score import ResumeSource, ScoreView, score_json_text, score_progress_text
@@ -122,7 +122,12 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         export = None if options.otel is None else make_export(options.otel, find_home(Path.cwd()))
         run_id = new_run_id(clock, random.SystemRandom()) if options.is_stored else ""
         since = None if options.since_s is None else clock() - timedelta(seconds=options.since_s)
-        store = _new_store(named, options, tasks, gates, run_id, since=since) if options.is_stored else NoStore()
+        targets = () if options.target_field else _targets_of(files)
+        store = (
+            _new_store(named, options, tasks, gates, run_id, since=since, targets=targets)
+            if options.is_stored
+            else NoStore()
+        )
         recorder = StreamRecorder(
             stream_plan(tasks.specs, gates, home=find_home(Path.cwd()), options=run_options(options)),
             store,
@@ -228,6 +233,7 @@ def _new_store(
     run_id: str,
     *,
     since: datetime | None,
+    targets: tuple[str, ...],
 ) -> LazyStore:
     """Return the store of the run that judgements are saved in. Raises ConfigError for an invalid team store."""
     cwd = Path.cwd()
@@ -255,7 +261,7 @@ def _new_store(
         home=home,
         folder=str(cwd),
         name=options.name,
-        targets=() if options.target_field else _targets_of(log_files(files)),
+        targets=targets,
         gates=gates,
         options=run_options(options).to_json(),
         reading=settings,
@@ -317,8 +323,6 @@ def check_sources(files: Sequence[str]) -> None:
     for path in _paths(files):
         if not path.exists():
             raise ConfigError(f"{path}: no such file")
-        if path.is_dir() and not has_transcripts(path):
-            raise ConfigError(f"{path}: is a folder without transcripts of coding agents; give the files in it")
         if not os.access(path, os.R_OK):
             raise ConfigError(f"{path}: cannot be read: permission denied")
 

@@ -76,11 +76,6 @@ def find_transcripts(folder: Path) -> FolderContent:
     return FolderContent(tuple(transcripts), tuple(others))
 
 
-def has_transcripts(folder: Path) -> bool:
-    """Return True if a transcript is below a folder."""
-    return any(find_program(path) is not None for path in _files_below(folder))
-
-
 def _files_below(folder: Path) -> Iterator[Path]:
     return (path for path in folder.rglob("*") if path.is_file())
 
