@@ -73,7 +73,7 @@ def test_two_requests_to_a_server_share_everything_before_the_first_variable(sys
     shared = "".join(a for a, b in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
     constant = json.dumps(GUIDE)[1:-1]
     assert len(GUIDE) > 4_300
-    assert shared.endswith(constant + "\\n\\nMay I return it?\\n\\n<<<candidate_answer ")
+    assert constant + "\\n\\nMay I return it?\\n\\n<<<candidate_answer " in shared
 
 
 @pytest.mark.parametrize("mode", MODES)
