@@ -3,11 +3,14 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import cast
+
+import msgspec
 
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.reading import PROMPT, RESPONSE, read_text_or_messages
-from agentv.messages.shapes.reading import read_messages
+from agentv.messages.shapes.reading import join_reasoning, read_messages
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role, ToolCall
@@ -26,9 +29,9 @@ def listed_messages(value: JsonValue, at: str) -> tuple[Message, ...] | None:
     given = decoded(value) if isinstance(value, str) else value
     if isinstance(given, Mapping):
         given = [given]
-    if not isinstance(given, list | tuple) or not given or not all(isinstance(each, Mapping) for each in given):
+    if not isinstance(given, list | tuple) or not given or not all(isinstance(each, dict) for each in given):
         return None
-    return read_messages(conversation(given), at)
+    return read_rows(given, at)
 
 
 def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
@@ -46,7 +49,7 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
         and value
         and all(isinstance(each, Mapping) and "role" in each for each in value)
     ):
-        return read_messages(conversation(value), at)
+        return read_rows(value, at)
     found = read_text_or_messages(value, at, PROMPT if role == "user" else RESPONSE)
     if isinstance(found, tuple):
         return found
@@ -77,7 +80,7 @@ def conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
     made: list[JsonValue] = []
     for message in messages:
         parts = _parts_of(message)
-        if parts is None or not isinstance(message, Mapping):
+        if parts is None or not isinstance(message, dict):
             made.append(message)
             continue
         role = str(message.get("role") or "assistant")
@@ -90,8 +93,34 @@ def conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
     return made
 
 
+_encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.decode
+_LONGEST_KNOWN_BYTES = 4096
+
+
+def read_rows(rows: Sequence[JsonValue], at: str) -> tuple[Message, ...]:
+    """Read messages with or without parts. Raises MessageError for a message that cannot be read.
+
+    Short messages are remembered, because each call of a model repeats those before it (bench/traces.py).
+    """
+    messages: list[Message] = []
+    try:
+        for row in rows:
+            encoded = _encode(row)
+            messages += (_known_row if len(encoded) <= _LONGEST_KNOWN_BYTES else _read_row)(encoded)
+    except (MessageError, ValueError, OverflowError, RecursionError):  # with its place, or not to be encoded
+        return read_messages(conversation(rows), at)
+    return join_reasoning(messages)
+
+
+def _read_row(encoded: bytes) -> tuple[Message, ...]:
+    return read_messages(conversation([_decode(encoded)]), "")
+
+
+_known_row = lru_cache(maxsize=2_000)(_read_row)
+
+
 def _parts_of(message: JsonValue) -> list[JsonValue] | None:
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         return None
     parts = message.get("parts")
     if isinstance(parts, list):
@@ -130,7 +159,7 @@ def parsed(value: JsonValue) -> JsonValue:
 
 
 def _type(part: JsonValue) -> str:
-    return str(part.get("type", "text")) if isinstance(part, Mapping) else "text"
+    return str(part.get("type", "text")) if isinstance(part, dict) else "text"
 
 
 def content_of(parts: Sequence[JsonValue]) -> JsonValue:

@@ -9,16 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.services import nested_attributes
-from agentv.messages.shapes.reading import read_messages
 from agentv.messages.shapes.usages import read_usage
 from agentv.telemetry.contents import (
-    conversation,
     listed_messages,
     parsed,
+    read_rows,
     said,
     system_of,
     tool_call,
@@ -58,12 +57,16 @@ def read_facts(span: Span) -> Facts | None:
         except MessageError as error:
             merged.setdefault("problem", f"{convention.name}: {error.at} {error.what}")
             facts = _read_without_content(convention, span)
-        for name, value in asdict(facts).items():
+        if facts is _NOTHING:
+            continue
+        for name in Facts.__struct_fields__:
+            value = getattr(facts, name)
             if value is not None and value != () and not merged.get(name):
                 merged[name] = value
     return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
 
 
+_NOTHING = Facts()
 _CONTENT = (
     *("gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.system_instructions"),
     *("llm.input_messages", "llm.output_messages", "input.value", "output.value", "traceloop.entity.", "ai.prompt"),
@@ -107,7 +110,10 @@ def _with_details(span: Span) -> Span:
 
 
 def _first(value: JsonObject, *names: str) -> JsonValue:
-    return next((value[name] for name in names if value.get(name) not in (None, "", [])), None)
+    for name in names:
+        if (found := value.get(name)) not in (None, "", []):
+            return found
+    return None
 
 
 def _text(value: JsonObject, *names: str) -> str | None:
@@ -233,6 +239,8 @@ def _wrong_count(attributes: JsonObject) -> str | None:
 
 def _read_events(span: Span) -> Facts:
     """Read messages as events of the span: one for each message, or one with the prompt and one with the answer."""
+    if not span.events:
+        return _NOTHING
     asked: list[JsonValue] = []
     answered: list[JsonValue] = []
     for event in span.events:
@@ -249,8 +257,8 @@ def _read_events(span: Span) -> Facts:
             asked.append(_event_message(event, body))
     at = "$.events"
     return Facts(
-        input=read_messages(conversation(asked), at) if asked else (),
-        output=read_messages(conversation(answered), at) if answered else (),
+        input=read_rows(asked, at) if asked else (),
+        output=read_rows(answered, at) if answered else (),
     )
 
 
@@ -302,7 +310,7 @@ def _read_numbered(span: Span) -> Facts:
         at = f"$.attributes.gen_ai.{name}"
         if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
             rows = [_chat_message(str(each.get("role") or role), _numbered(each)) for each in value]
-            found[name] = read_messages(rows, at) if rows else ()
+            found[name] = read_rows(rows, at) if rows else ()
         elif value not in (None, "", []):
             found[name] = said(value, "user" if role == "user" else "assistant", at)
     return Facts(input=found.get("prompt", ()), output=found.get("completion", ()))
@@ -411,7 +419,7 @@ def _read_openinference(span: Span) -> Facts:
 
 
 def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _openinference_tool(attributes: JsonObject, value: JsonValue, answer: JsonValue) -> ToolCall | None:
@@ -428,7 +436,7 @@ def _openinference_messages(value: JsonValue) -> tuple[Message, ...]:
     """Return messages, each of which is wrapped in an object with one key, as are their parts and calls."""
     listed = value if isinstance(value, list) else []
     rows = [_openinference_message(_object(_unwrapped(each, "message"))) for each in listed]
-    return read_messages([row for row in rows if row], "$.attributes.llm.messages") if rows else ()
+    return read_rows([row for row in rows if row], "$.attributes.llm.messages") if rows else ()
 
 
 def _openinference_message(message: JsonObject) -> JsonObject:
@@ -539,7 +547,7 @@ def _read_ai_sdk(span: Span) -> Facts:
         agent=_text(attributes, "ai.telemetry.functionId", "resource.name") if is_agent else None,
         system=system_of(_first(prompt, "system")),
         input=said(given, "user", "$.attributes.ai.prompt"),
-        output=read_messages([row], "$.attributes.ai.response") if is_answer else (),
+        output=read_rows([row], "$.attributes.ai.response") if is_answer else (),
         usage=usage,
         model=_text(attributes, "ai.response.model", "ai.model.id"),
         session=session or _text(attributes, *_SESSION_KEYS),

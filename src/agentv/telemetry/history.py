@@ -1,16 +1,14 @@
 """Which call or answer continues which: by the id of the previous response, else by the messages it begins with."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from hashlib import blake2b
+from collections.abc import Hashable, Sequence
 
 from msgspec import Struct, field
 
 from agentv.types.messages import Message
-from agentv.types.messages_json import compact_json, content_text
+from agentv.types.messages_json import content_text
 
 _MOST_ENDS = 100_000
-_DIGEST_BYTES = 12
 
 
 class Link(Struct, frozen=True):
@@ -28,7 +26,7 @@ class OpenEnds(Struct):
 
     ambiguous: int = 0
     """The number of calls that several ends match; each continues the newest."""
-    _ends: OrderedDict[bytes, list[tuple[int, str]]] = field(default_factory=OrderedDict)
+    _ends: OrderedDict[int, list[tuple[int, str]]] = field(default_factory=OrderedDict)
     _responses: OrderedDict[str, str] = field(default_factory=OrderedDict)
 
     def find(
@@ -68,25 +66,24 @@ class OpenEnds(Struct):
         _limit(self._ends)
 
 
-def _limit(items: OrderedDict[bytes, list[tuple[int, str]]] | OrderedDict[str, str]) -> None:
+def _limit(items: OrderedDict[int, list[tuple[int, str]]] | OrderedDict[str, str]) -> None:
     while len(items) > _MOST_ENDS:
         items.popitem(last=False)
 
 
-def _hashes(scope: str, messages: Sequence[Message]) -> list[bytes]:
+def _hashes(scope: str, messages: Sequence[Message]) -> list[int]:
     """Return the hash of each beginning of a conversation; system messages and the names of speakers do not count."""
-    made: list[bytes] = []
-    total = blake2b(scope.encode(errors="replace"), digest_size=_DIGEST_BYTES)
+    made: list[int] = []
+    total = hash(scope)
     for message in messages:
         if message.role != "system":
-            total.update(message_key(message))
-            made.append(total.digest())
+            total = hash((total, message_key(message)))
+            made.append(total)
     return made
 
 
-def message_key(message: Message) -> bytes:
+def message_key(message: Message) -> Hashable:
     """Return what makes two records of a message equal: role, text, and calls or the id of the call."""
-    calls = [[call.tool, call.input] for call in message.tool_calls]
+    calls = repr([(call.tool, call.input) for call in message.tool_calls]) if message.tool_calls else ""
     text = content_text(message.content).strip() if message.content is not None else ""
-    key = [message.role, text, calls, message.tool_call_id if message.role == "tool" else None]
-    return compact_json(key).encode(errors="replace")
+    return message.role, text, calls, message.tool_call_id if message.role == "tool" else None

@@ -107,9 +107,9 @@ class Joiner:
         self._closed_ns = self._now_ns
         return list(self._join(self._shelf.ended_before(self._now_ns - self._idle_ns), is_end=False))
 
-    def rest(self) -> list[TracedAnswer]:
-        """Return the remaining answers, by their place in the files and by time."""
-        return sorted(self._join(self._shelf.all(), is_end=True), key=lambda answer: answer.order)
+    def rest(self) -> Iterator[TracedAnswer]:
+        """Yield the remaining answers, by the time of their traces."""
+        return self._join(self._shelf.all(), is_end=True)
 
     def close(self) -> None:
         """Forget all spans."""
@@ -283,4 +283,4 @@ def join_spans(spans: Iterable[Span], options: JoinOptions | None = None) -> tup
     with closing(joiner):
         for span in spans:
             joiner.add(span, line=1)
-        return joiner.rest(), joiner.report
+        return list(joiner.rest()), joiner.report
