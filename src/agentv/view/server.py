@@ -13,6 +13,7 @@ from typing import Self, TypeAlias, TypeVar
 
 from aiohttp import web
 
+from agentv.execution.hosts import url_of
 from agentv.reports.text.markup import element
 from agentv.reports.text.printable import one_line
 from agentv.storage.run.labels import LabelConflictError
@@ -119,8 +120,7 @@ class ViewServer:
     @property
     def url(self) -> str:
         """The address of the viewer, without a path."""
-        host = self._access.host or self._host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return url_of(self._access.host or self._host, self.port)
 
     def link(self, path: str = "/", *, reviewer: str = READER) -> str:
         """Return the address that opens a page with the token of a reviewer."""
