@@ -11,23 +11,30 @@ from agentv.engine.stored.otel import BackgroundExport, ExportReport
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import printable
 from agentv.telemetry.collector import find_collector
+from agentv.telemetry.otlp import OtlpDestination
 from agentv.types.errors import StorageError
+
+
+def otlp_destination(options: OtelOptions) -> OtlpDestination:
+    """Return the collector. Raises ConfigError for one that cannot be used."""
+    return OtlpDestination(find_collector(options.url, os.environ), with_content=options.with_content, env=os.environ)
 
 
 def make_export(options: OtelOptions, home: Path) -> BackgroundExport:
     """Return the observer that sends a run's results. Raises ConfigError for a collector that cannot be used."""
-    return BackgroundExport(
-        home, find_collector(options.url, os.environ), with_content=options.with_content, env=os.environ
-    )
+    return BackgroundExport(home, otlp_destination(options))
 
 
 def print_exports(observers: Iterable[object]) -> None:
     """Print to standard error what the exports among closed observers have sent; the run has its exit code already."""
     for observer in observers:
+        if not isinstance(observer, BackgroundExport):
+            continue
         try:
-            report = observer.report() if isinstance(observer, BackgroundExport) else None
+            report = observer.report()
         except (StorageError, OSError) as error:
-            click.echo(printable(f"otel: what is unsent cannot be counted: {error}"), err=True)
+            name = observer.destination.name
+            click.echo(printable(f"{name}: what is unsent cannot be counted: {error}"), err=True)
             continue
         if report is not None:
             click.echo(export_text(report), err=True)
@@ -35,14 +42,16 @@ def print_exports(observers: Iterable[object]) -> None:
 
 def export_text(report: ExportReport) -> str:
     """Return what was sent, what was not, why, and how to send the rest."""
-    counts = f"{count_text(report.sent, 'result')} sent to {report.collector.shown}"
+    to = report.destination
+    counts = f"{count_text(report.sent, 'result')} sent to {to.shown}"
     if report.unsent:
         counts += f", {report.unsent:,} unsent"
-    elif not report.sent:
-        counts = f"nothing to send to {report.collector.shown}: it has all results"
-    notes = [f"{count_text(report.rejected, 'record')} dropped by the collector"] if report.rejected else []
+    elif not report.sent and not report.omitted:
+        counts = f"nothing to send to {to.shown}: it has all results"
+    notes = [f"{count_text(report.dropped, to.record)} dropped by {to.title}"] if report.dropped else []
     notes += [report.reason] if report.reason else []
-    notes += [f"traces only: it takes no logs ({report.without_logs})"] if report.without_logs else []
+    notes += [f"{count:,} not sent: {why}" for why, count in report.omitted.items()]
+    notes += [f"traces only: it takes no logs ({report.left_out})"] if report.left_out else []
     because = f" ({'; '.join(notes)})" if notes else ""
     later = f"\n      send them later: {report.command}" if report.unsent else ""
-    return f"otel: {printable(counts + because)}{later}"
+    return f"{to.name}: {printable(counts + because)}{later}"

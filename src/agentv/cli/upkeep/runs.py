@@ -275,36 +275,33 @@ def export_command(
 
 def _send(run: str, options: OtelOptions, *, resends: bool, as_json: bool) -> int:
     """Send the results of a run to a collector; return the exit code."""
-    import os
     from contextlib import closing
     from pathlib import Path
 
     from agentv.cli.main import EXIT_INCOMPLETE
-    from agentv.cli.running.otel import export_text
+    from agentv.cli.running.otel import export_text, otlp_destination
     from agentv.engine.stored.otel import Exporter, export_run
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import find_run
-    from agentv.telemetry.collector import find_collector
 
-    collector = find_collector(options.url, os.environ)
-    folder = find_run(find_home(Path.cwd()), run)
-    exporter = Exporter(folder, collector, with_content=options.with_content, resends=resends, env=os.environ)
+    destination = otlp_destination(options)
+    exporter = Exporter(find_run(find_home(Path.cwd()), run), destination, resends=resends)
     with closing(exporter):
         report = export_run(exporter)
     if as_json:
         _print_json(
             {
                 "run_id": report.run_id,
-                "collector": report.collector.shown,
+                "collector": report.destination.shown,
                 "sent": report.sent,
                 "unsent": report.unsent,
-                "dropped": report.rejected,
+                "dropped": report.dropped,
                 "reason": report.reason,
             }
         )
     else:
         click.echo(export_text(report))
-    return EXIT_INCOMPLETE if report.unsent or report.rejected else 0
+    return EXIT_INCOMPLETE if report.unsent or report.dropped else 0
 
 
 def _delete(folders: "list[Path]", *, yes: bool, as_json: bool) -> int:
