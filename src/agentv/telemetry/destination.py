@@ -24,6 +24,8 @@ class Delivered(Struct, frozen=True):
     """A destination has taken a request, except perhaps some of its records."""
 
     dropped: int = 0
+    lost: int = 0
+    """The results of which every record was dropped."""
     reason: str | None = None
     """Why records were dropped, in the destination's own words."""
 
@@ -52,8 +54,8 @@ class Destination(Protocol, Generic[Sendable]):
     wants_cases: bool
     """True if a result is sent with the question of its case."""
 
-    def prepare(self, row: CaseResult, run_name: str | None, case: CaseRecord | None) -> Sendable | Omitted:
+    def prepare(self, row: CaseResult, run_name: str | None, case: CaseRecord | None, /) -> Sendable | Omitted:
         """Return what a result is for this destination."""
 
-    def send(self, channel: str, items: Sequence[Sendable]) -> Delivered | Refused:
+    def send(self, channel: str, items: Sequence[Sendable], /) -> Delivered | Refused:
         """Send what was prepared, at least one item, and wait for the answer."""

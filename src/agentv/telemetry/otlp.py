@@ -46,7 +46,7 @@ class OtlpDestination:
         if isinstance(outcome, Refused):
             return outcome
         rejected = rejected_part(outcome.body)
-        return Delivered() if rejected is None else Delivered(rejected.count, rejected.message)
+        return Delivered() if rejected is None else Delivered(rejected.count, reason=rejected.message)
 
 
 def resource_attributes(env: Mapping[str, str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from agentv.telemetry.destination import Delivered, Destination, Omitted
 from agentv.telemetry.post import Refused
 from agentv.templating.secrets import SecretRedactor
 from agentv.types.errors import StorageError
-from agentv.types.events import RowFinished, RowKept, RowRerun, RunEvent, RunStarted
+from agentv.types.events import RowFinished, RowKept, RowRerun, RunEnded, RunEvent, RunStarted
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
 
@@ -58,8 +58,9 @@ class ExportReport(Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """The command that sends the rest."""
-        return f"agentv runs export {self.destination.option} {self.run_id}"
+        """The command that sends the rest; without a rest, the one that sends all again."""
+        resend = "" if self.unsent else " --resend"
+        return f"agentv runs export {self.destination.option}{resend} {self.run_id}"
 
 
 class Exporter:
@@ -133,7 +134,7 @@ class Exporter:
             self._dropped += outcome.dropped
             said = self._redactor.redact(outcome.reason or "")[:MAX_REASON] or "no reason"
             self._reason = f"{self._to.title} says: {said}"
-        self._advance(channel, end, prepared, sent=len(items))
+        self._advance(channel, end, prepared, sent=len(items) - outcome.lost)
         return None
 
     def _refused(self, channel: str, prepared: Sequence[Any], end: Position, refused: Refused) -> Refused | None:
@@ -209,7 +210,7 @@ class BackgroundExport:
     process.
     """
 
-    event_types: tuple[type[RunEvent], ...] = (RunStarted, RowFinished, RowRerun, RowKept)
+    event_types: tuple[type[RunEvent], ...] = (RunStarted, RowFinished, RowRerun, RowKept, RunEnded)
     needs_whole_rows = False
 
     def __init__(self, home: Path, destination: Destination[Any]) -> None:
@@ -223,6 +224,9 @@ class BackgroundExport:
 
     def notify(self, event: RunEvent) -> None:
         """Wake the thread; start it with the first event that says which run it is."""
+        if isinstance(event, RunEnded):
+            self._end()
+            return
         if self._thread is None:
             self._folder = self._folder_of(event)
             if self._folder is None:
@@ -241,12 +245,17 @@ class BackgroundExport:
         return None
 
     def close(self) -> None:
-        """Let the thread send the last results, and wait for it, END_WAIT_S at most."""
+        """Let the thread send the last results, and wait for it until END_WAIT_S after the run has ended."""
+        self._end()
         if self._thread is not None:
+            self._thread.join(max(0.0, self._ends_at - time.monotonic()))
+
+    def _end(self) -> None:
+        """Begin the time in which the last results are sent. Several exports of a run have the same time."""
+        if not self._ending.is_set():
             self._ends_at = time.monotonic() + END_WAIT_S
             self._ending.set()
             self._has_more.set()
-            self._thread.join(END_WAIT_S)
 
     def report(self) -> ExportReport | None:
         """Return what was sent; None if the run has no results. Call it after `close`."""
