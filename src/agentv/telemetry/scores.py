@@ -52,7 +52,12 @@ class Score(Struct, frozen=True, kw_only=True):
 def scores_of(row: CaseResult, run: RunContent) -> tuple[Score, ...] | Omitted:
     """Return the scores of a result; why it has none if it was not judged or its trace is not known."""
     trace_id, span_id = map(_as_sent, known_ids(row))
-    judged = [each for each in row.evaluator_results if each.status != "skipped" and each.error is None]
+    judged = [
+        (each, part)
+        for each in row.evaluator_results
+        if each.status != "skipped" and each.error is None
+        for part in _parts(each)
+    ]
     if not judged:
         return NO_SCORE
     if not trace_id:
@@ -73,8 +78,7 @@ def scores_of(row: CaseResult, run: RunContent) -> tuple[Score, ...] | Omitted:
             judged_at=judged_at.isoformat(),
             about={**_without_score(judgement_attributes(row, each, run)), **about},
         )
-        for each in judged
-        for part in _parts(each)
+        for each, part in judged
     )
 
 

@@ -60,8 +60,8 @@ def export_text(report: ExportReport) -> str:
     counts = f"{count_text(report.sent, 'result')} sent to {to.shown}"
     if report.unsent:
         counts += f", {report.unsent:,} unsent"
-    elif not report.sent and not report.omitted:
-        counts = f"nothing to send to {to.shown}: it has all results"
+    elif not (report.sent or report.omitted or report.dropped):
+        counts = f"nothing more to send to {to.shown}"
     notes = [f"{count_text(report.dropped, to.record)} dropped by {to.title}"] if report.dropped else []
     notes += [report.reason] if report.reason else []
     notes += [f"{count:,} not sent: {why}" for why, count in report.omitted.items()]
