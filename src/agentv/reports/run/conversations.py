@@ -93,7 +93,7 @@ def conversations_json(read: ReadTraces) -> str:
     """Return the conversations as one JSON object."""
     answers: list[JsonValue] = [
         {
-            "source": _source(origin),
+            "source": origin.to_json(),
             "id": given.id,
             "session_id": given.session_id,
             "model": given.model,
@@ -105,7 +105,7 @@ def conversations_json(read: ReadTraces) -> str:
         }
         for origin, given in read.answers
     ]
-    errors: list[JsonValue] = [{"source": _source(origin), "error": message} for origin, message in read.errors]
+    errors: list[JsonValue] = [{"source": origin.to_json(), "error": message} for origin, message in read.errors]
     value: JsonObject = {
         "schema": CONVERSATIONS_SCHEMA,
         "spans": read.spans,
@@ -115,10 +115,3 @@ def conversations_json(read: ReadTraces) -> str:
         "notes": list(read.notes),
     }
     return printable_json(compact_json(value))
-
-
-def _source(origin: Origin) -> JsonObject:
-    place: JsonObject = {"file": origin.file, "line": origin.line}
-    part = {"part": origin.part} if origin.part > 1 else {}
-    ids = {"trace_id": origin.trace_id, "span_id": origin.span_id} if origin.span_id else {}
-    return {**place, **part, **ids}
