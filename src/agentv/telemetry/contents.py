@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
+from msgspec.structs import replace
+
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.reading import PROMPT, RESPONSE, read_text_or_messages
 from agentv.messages.shapes.reading import read_messages
@@ -72,22 +74,77 @@ def unwrapped(value: JsonValue) -> JsonValue:
 def conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
     """Return messages with parts (texts, calls and results) as messages of OpenAI's API.
 
-    Parts are under `parts`, or, in the model messages of the AI SDK, under `content`.
+    Parts are under `parts`, or, in the messages of the AI SDK and of Amazon's Converse API, under `content`.
     """
     made: list[JsonValue] = []
     for message in messages:
         parts = _parts_of(message)
         if parts is None or not isinstance(message, Mapping):
-            made.append(message)
+            made.append(_with_known_role(message))
             continue
-        role = str(message.get("role") or "assistant")
+        role = role_of(message.get("role"))
         calls = [call_of(part) for part in parts if _type(part) in _CALLS and isinstance(part, Mapping)]
+        listed = message.get("tool_calls")
+        calls += [call_of(call) for call in (listed if isinstance(listed, list) else ()) if isinstance(call, Mapping)]
         results = [part for part in parts if _type(part) in _RESULTS and isinstance(part, Mapping)]
         content = content_of(parts)
         if content or calls or not results:
-            made.append({"role": role, "content": content, **({"tool_calls": calls} if calls else {})})
+            kept = {key: message[key] for key in ("name", "tool_call_id") if message.get(key)}
+            made.append({"role": role, "content": content, **kept, **({"tool_calls": calls} if calls else {})})
         made += ({"role": "tool", "tool_call_id": _id_of(part), "content": _result_of(part)} for part in results)
     return made
+
+
+_OTHER_ROLES: Mapping[str, Role] = {"model": "assistant", "tool-call": "assistant", "tool-response": "tool"}
+
+
+def role_of(value: JsonValue) -> str:
+    """Return a role in our spelling; the assistant's if there is none."""
+    role = str(value or "assistant")
+    return _OTHER_ROLES.get(role, role)
+
+
+def _with_known_role(message: JsonValue) -> JsonValue:
+    if isinstance(message, Mapping) and message.get("role") in _OTHER_ROLES:
+        return {**message, "role": role_of(message["role"])}
+    return message
+
+
+_CONVERSE_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "cachePoint"})
+
+
+def converse_parts(content: JsonValue) -> list[JsonValue] | None:
+    """Return the parts of a message of Amazon's Converse API, also from their JSON; None for any other content."""
+    parts = parsed(content) if isinstance(content, str) and content.startswith("[") else content
+    if not isinstance(parts, list) or not parts:
+        return None
+    if not all(isinstance(part, Mapping) and len(part) == 1 and part.keys() <= _CONVERSE_KEYS for part in parts):
+        return None
+    return [made for part in parts if isinstance(part, Mapping) for made in _of_converse(part)]
+
+
+def _of_converse(part: JsonObject) -> list[JsonValue]:
+    (key,) = part
+    value = part[key]
+    if key == "text":
+        return [{"type": "text", "content": value}]
+    if not isinstance(value, Mapping):
+        return []
+    if key == "toolUse":
+        called = {"name": value.get("name"), "arguments": value.get("input")}
+        return [{"type": "tool_call", "id": value.get("toolUseId"), **called}]
+    if key == "toolResult":
+        listed = value.get("content")
+        texts = [
+            each.get("text", each.get("json"))
+            for each in (listed if isinstance(listed, list) else ())
+            if isinstance(each, Mapping)
+        ]
+        result = texts[0] if len(texts) == 1 else texts
+        return [{"type": "tool_call_response", "id": value.get("toolUseId"), "response": result}]
+    reasoning = value.get("reasoningText")
+    text = reasoning.get("text") if isinstance(reasoning, Mapping) else None
+    return [{"type": "reasoning", "text": text}] if isinstance(text, str) else []
 
 
 def _parts_of(message: JsonValue) -> list[JsonValue] | None:
@@ -97,6 +154,9 @@ def _parts_of(message: JsonValue) -> list[JsonValue] | None:
     if isinstance(parts, list):
         return parts
     content = message.get("content")
+    of_converse = converse_parts(content)
+    if of_converse is not None:
+        return of_converse
     is_ai_sdk = isinstance(content, list) and any(_type(part) in ("tool-call", "tool-result") for part in content)
     return content if is_ai_sdk and isinstance(content, list) else None
 
@@ -166,6 +226,9 @@ def with_results(messages: Sequence[Message], tools: Sequence[ToolCall]) -> tupl
 
     A call is matched by its id, else by its name, in order.
     """
+    if not any(message.tool_calls for message in messages):
+        return tuple(messages)
+    messages = _with_ids(messages)
     answered = {message.tool_call_id for message in messages if message.role == "tool"}
     left = [tool for tool in tools if tool.output is not None and (tool.id is None or tool.id not in answered)]
     made: list[Message] = []
@@ -178,9 +241,49 @@ def with_results(messages: Sequence[Message], tools: Sequence[ToolCall]) -> tupl
             found = found or next((tool for tool in left if tool.id is None and tool.tool == call.tool), None)
             if found is not None:
                 left.remove(found)
-                text = found.output if isinstance(found.output, str) else compact_json(found.output)
-                made.append(Message("tool", text, tool_call_id=call.id))
+                made.append(_result_message(found, call.id))
     return tuple(made)
+
+
+def _result_message(tool: ToolCall, call_id: str | None) -> Message:
+    text = tool.output if isinstance(tool.output, str) else compact_json(tool.output)
+    return Message("tool", text, tool_call_id=call_id)
+
+
+def _with_ids(messages: Sequence[Message]) -> list[Message]:
+    """Return messages in which a result whose id names no call has the id of the call before it, in order."""
+    called = {call.id for message in messages for call in message.tool_calls}
+    results = {message.tool_call_id for message in messages if message.role == "tool"}
+    made: list[Message] = []
+    open_calls: list[tuple[int, int]] = []
+    for message in messages:
+        if message.tool_calls:
+            calls = enumerate(message.tool_calls)
+            open_calls = [(len(made), place) for place, call in calls if call.id is None or call.id not in results]
+        elif message.role != "tool":
+            open_calls = []
+        elif open_calls and (message.tool_call_id is None or message.tool_call_id not in called):
+            index, place = open_calls.pop(0)
+            calls_of = list(made[index].tool_calls)
+            call_id = calls_of[place].id or message.tool_call_id
+            calls_of[place] = replace(calls_of[place], id=call_id)
+            made[index] = replace(made[index], tool_calls=tuple(calls_of))
+            message = replace(message, tool_call_id=call_id)  # noqa: PLW2901 - the message with its id
+        made.append(message)
+    return made
+
+
+def with_calls(messages: Sequence[Message], tools: Sequence[ToolCall]) -> tuple[Message, ...]:
+    """Return messages with calls of tools, which no message has, before the answer."""
+    last = messages[-1] if messages else None
+    if not tools or last is None or last.role != "assistant":
+        return tuple(messages)
+    made: list[Message] = []
+    for tool in tools:
+        made.append(Message("assistant", None, tool_calls=(replace(tool, output=None),)))
+        if tool.output is not None:
+            made.append(_result_message(tool, tool.id))
+    return (*messages[:-1], *made, last)
 
 
 def tool_call(name: JsonValue, call_id: JsonValue, arguments: JsonValue, result: JsonValue) -> ToolCall | None:

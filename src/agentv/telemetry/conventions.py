@@ -41,6 +41,15 @@ class Convention(NamedTuple):
     read: Callable[[Span], Facts]
 
 
+def _says_more(value: object, known: object) -> bool:
+    """Return True for messages with content or calls instead of messages without any."""
+    return _says_something(value) and not _says_something(known)
+
+
+def _says_something(messages: object) -> bool:
+    return isinstance(messages, tuple) and any(message.content or message.tool_calls for message in messages)
+
+
 def read_facts(span: Span) -> Facts | None:
     """Return what a span says by all its conventions, the first one that says a thing; None if none is known."""
     span = _with_details(span)
@@ -59,7 +68,9 @@ def read_facts(span: Span) -> Facts | None:
             merged.setdefault("problem", f"{convention.name}: {error.at} {error.what}")
             facts = _read_without_content(convention, span)
         for name, value in asdict(facts).items():
-            if value is not None and value != () and not merged.get(name):
+            if value is None or value == ():
+                continue
+            if not merged.get(name) or (name in ("input", "output") and _says_more(value, merged[name])):
                 merged[name] = value
     return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
 
@@ -155,6 +166,7 @@ _SESSION_KEYS = (
     "traceloop.association.properties.session_id",
     "traceloop.association.properties.thread_id",
     "mlflow.trace.session",
+    *(f"langsmith.metadata.{name}" for name in ("session_id", "conversation_id", "thread_id")),
 )
 
 
@@ -179,7 +191,7 @@ def _read_gen_ai(span: Span) -> Facts:
         tool=tool,
         usage=_gen_ai_usage(attributes, "gen_ai.usage"),
         problem=_wrong_count(attributes),
-        cost_usd=known_cost(_first(attributes, "gen_ai.usage.cost", "operation.cost")),
+        cost_usd=known_cost(_first(attributes, "gen_ai.usage.cost", "gen_ai.cost.total_cost", "operation.cost")),
         model=_text(attributes, "gen_ai.response.model", "gen_ai.request.model"),
         session=_text(attributes, *_SESSION_KEYS),
         response_id=_text(attributes, "gen_ai.response.id"),
@@ -237,6 +249,7 @@ def _read_events(span: Span) -> Facts:
     answered: list[JsonValue] = []
     for event in span.events:
         body = {**event.attributes, **(event.body if isinstance(event.body, Mapping) else {})}
+        body |= _object(parsed(body.pop("gen_ai.event.content", None)))
         if event.name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             is_prompt = event.name.endswith("prompt")
             raw = _first(body, "gen_ai.prompt", "gen_ai.completion")
@@ -254,7 +267,7 @@ def _read_events(span: Span) -> Facts:
     )
 
 
-_MESSAGE_KEYS = ("role", "content", "tool_calls", "parts", "tool_call_id", "refusal")
+_MESSAGE_KEYS = ("role", "content", "tool_calls", "function_call", "parts", "tool_call_id", "refusal")
 
 
 def _choice(body: JsonObject) -> JsonObject:
@@ -274,6 +287,8 @@ def _chat_message(role: str, body: JsonObject) -> JsonObject:
     message = {"role": role, **message}
     if isinstance(message.get("tool_calls"), str):
         message["tool_calls"] = parsed(message["tool_calls"])
+    if isinstance(message.get("function_call"), Mapping):
+        message["tool_calls"] = [message.pop("function_call")]
     if message.get("tool_calls") and isinstance(message["tool_calls"], list):
         calls = message["tool_calls"]
         message["tool_calls"] = [call_of_api(each) for each in calls]
@@ -302,7 +317,7 @@ def _read_numbered(span: Span) -> Facts:
         at = f"$.attributes.gen_ai.{name}"
         if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
             rows = [_chat_message(str(each.get("role") or role), _numbered(each)) for each in value]
-            found[name] = read_messages(rows, at) if rows else ()
+            found[name] = read_messages(conversation(rows), at) if rows else ()
         elif value not in (None, "", []):
             found[name] = said(value, "user" if role == "user" else "assistant", at)
     return Facts(input=found.get("prompt", ()), output=found.get("completion", ()))
@@ -387,6 +402,8 @@ def _read_openinference(span: Span) -> Facts:
     tool = _openinference_tool(attributes, value, answer) if kind == "tool" else None
     given, made = (_openinference_messages(llm.get(f"{name}_messages")) for name in ("input", "output"))
     asked, answered = _object(parsed(value)), _object(parsed(answer))
+    if kind == "model" and not given and not made and "messages" in answered and "tools" in answered:
+        kind, answer = "step", None  # what LlamaIndex prepares for a call
     if kind in ("model", "agent", "step") and not (kind == "model" and given):
         given = given if kind == "model" and given else (said(value, "user", "$.attributes.input.value") or given)
     if kind in ("model", "agent", "step") and not made:
@@ -403,7 +420,7 @@ def _read_openinference(span: Span) -> Facts:
             counts.get("prompt"), counts.get("completion"), details[0].get("cache_read"), details[1].get("reasoning")
         ),
         cost_usd=known_cost(_object(llm.get("cost")).get("total")),
-        model=_text(llm, "model_name"),
+        model=_text(llm, "model_name") or _text(answered, "model"),
         session=_text(_object(attributes.get("session")), "id"),
         response_id=_text(answered, "id"),
         previous_id=_text(answered, "previous_response_id") or _text(asked, "previous_response_id"),
@@ -428,7 +445,7 @@ def _openinference_messages(value: JsonValue) -> tuple[Message, ...]:
     """Return messages, each of which is wrapped in an object with one key, as are their parts and calls."""
     listed = value if isinstance(value, list) else []
     rows = [_openinference_message(_object(_unwrapped(each, "message"))) for each in listed]
-    return read_messages([row for row in rows if row], "$.attributes.llm.messages") if rows else ()
+    return read_messages(conversation([row for row in rows if row]), "$.attributes.llm.messages") if rows else ()
 
 
 def _openinference_message(message: JsonObject) -> JsonObject:
