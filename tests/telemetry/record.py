@@ -29,7 +29,8 @@ AGENTS = Path(__file__).parent / "agents"
 RECORDED = Path(__file__).parents[1] / "fixtures" / "traces"
 _EXPORTER = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
 _CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_LATEST = {"OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental", _CAPTURE: "span_only"}
+_EXPERIMENTAL = "gen_ai_latest_experimental"
+_LATEST = {"OTEL_SEMCONV_STABILITY_OPT_IN": _EXPERIMENTAL, _CAPTURE: "span_only"}
 _GENAI = "opentelemetry.instrumentation.genai"
 
 
@@ -218,6 +219,36 @@ RECORDINGS: Mapping[str, Recording] = {
         "opentelemetry.instrumentation.crewai:CrewAIInstrumentor,"
         "opentelemetry.instrumentation.openai:OpenAIInstrumentor",
         *("crewai", "opentelemetry-instrumentation-crewai", "opentelemetry-instrumentation-openai"),
+    ),
+    "autogen": _by(
+        "autogen",
+        "with_autogen.py",
+        "openinference.instrumentation.openai:OpenAIInstrumentor",
+        *("autogen-agentchat", "autogen-ext[openai]", "openinference-instrumentation-openai"),
+    ),
+    "openinference-autogen": _openinference(
+        "autogen-agentchat",
+        "with_autogen.py",
+        "AutogenAgentChatInstrumentor",
+        *("autogen-agentchat", "autogen-ext[openai]"),
+    ),
+    "openllmetry-llama-index": _by(
+        "openllmetry-llama-index",
+        "with_llama_index.py",
+        "opentelemetry.instrumentation.llamaindex:LlamaIndexInstrumentor,"
+        "opentelemetry.instrumentation.openai:OpenAIInstrumentor",
+        *(*_LLAMA_INDEX, "opentelemetry-instrumentation-llamaindex", "opentelemetry-instrumentation-openai"),
+    ),
+    "strands-details": _own(
+        "strands", "with_strands.py", "strands-agents[openai]", OTEL_SEMCONV_STABILITY_OPT_IN=_EXPERIMENTAL
+    ),
+    "traceloop": _own("traceloop", "with_traceloop.py", "openai", "traceloop-sdk", "httpx"),
+    "genai-agno": _by(
+        "genai-agno",
+        "with_agno.py",
+        f"{_GENAI}.agno:AgnoInstrumentor,{_GENAI}.openai:OpenAIInstrumentor",
+        *("agno", "openai", "opentelemetry-instrumentation-genai-agno", "opentelemetry-instrumentation-genai-openai"),
+        variables=_LATEST,
     ),
     "openllmetry-openai-agents-responses": _agents(_OLLM_AGENTS, _OLLM, "responses"),
     "openllmetry-openai-agents-chat": _agents(_OLLM_AGENTS, _OLLM, "chat"),

@@ -99,14 +99,17 @@ _OTHER_ROLES: Mapping[str, Role] = {"model": "assistant", "tool-call": "assistan
 
 
 def role_of(value: JsonValue) -> str:
-    """Return a role in our spelling; the assistant's if there is none."""
+    """Return a role in our spelling; the assistant's if there is none. Some programs write `MessageRole.TOOL_CALL`."""
     role = str(value or "assistant")
+    if role not in _OTHER_ROLES and not role.islower():
+        role = role.rpartition(".")[2].lower().replace("_", "-")
     return _OTHER_ROLES.get(role, role)
 
 
 def _with_known_role(message: JsonValue) -> JsonValue:
-    if isinstance(message, Mapping) and message.get("role") in _OTHER_ROLES:
-        return {**message, "role": role_of(message["role"])}
+    role = message.get("role") if isinstance(message, Mapping) else None
+    if isinstance(message, Mapping) and isinstance(role, str) and (role in _OTHER_ROLES or not role.islower()):
+        return {**message, "role": role_of(role)}
     return message
 
 
@@ -135,13 +138,7 @@ def _of_converse(part: JsonObject) -> list[JsonValue]:
         return [{"type": "tool_call", "id": value.get("toolUseId"), **called}]
     if key == "toolResult":
         listed = value.get("content")
-        texts = [
-            each.get("text", each.get("json"))
-            for each in (listed if isinstance(listed, list) else ())
-            if isinstance(each, Mapping)
-        ]
-        result = texts[0] if len(texts) == 1 else texts
-        return [{"type": "tool_call_response", "id": value.get("toolUseId"), "response": result}]
+        return [{"type": "tool_call_response", "id": value.get("toolUseId"), "response": listed}]
     reasoning = value.get("reasoningText")
     text = reasoning.get("text") if isinstance(reasoning, Mapping) else None
     return [{"type": "reasoning", "text": text}] if isinstance(text, str) else []
@@ -172,7 +169,18 @@ def _result_of(part: JsonObject) -> str:
     result = next((part[key] for key in _RESULT_KEYS if part.get(key) is not None), None)
     if isinstance(result, Mapping) and result.keys() == {"type", "value"}:  # an output of the AI SDK
         result = result["value"]
+    texts = _texts_in(result)
+    if texts is not None:
+        return "\n".join(texts)
     return result if isinstance(result, str) else compact_json(result)
+
+
+def _texts_in(parts: JsonValue) -> list[str] | None:
+    """Return the texts of parts that are all texts, as in MCP and the Converse API; None for any other value."""
+    listed = parts if isinstance(parts, list) else []
+    texts = [part["text"] for part in listed if isinstance(part, Mapping) and isinstance(part.get("text"), str)]
+    is_text = all(isinstance(part, Mapping) and part.keys() <= {"type", "text", "annotations"} for part in listed)
+    return [str(text) for text in texts] if listed and is_text and len(texts) == len(listed) else None
 
 
 def call_of(part: JsonObject) -> JsonObject:
@@ -224,11 +232,14 @@ def _part(part: JsonValue) -> JsonValue:
 def with_results(messages: Sequence[Message], tools: Sequence[ToolCall]) -> tuple[Message, ...]:
     """Return messages in which each call without a message of its result has one, from the tool that was called.
 
-    A call is matched by its id, else by its name, in order.
+    A call is matched by its id, else by its name, in order. A message of a result without a content counts as none.
     """
     if not any(message.tool_calls for message in messages):
         return tuple(messages)
     messages = _with_ids(messages)
+    supplied = {tool.tool for tool in tools if tool.output is not None}
+    known = {call.id for message in messages for call in message.tool_calls if call.tool in supplied}
+    messages = [each for each in messages if each.role != "tool" or each.content or each.tool_call_id not in known]
     answered = {message.tool_call_id for message in messages if message.role == "tool"}
     left = [tool for tool in tools if tool.output is not None and (tool.id is None or tool.id not in answered)]
     made: list[Message] = []

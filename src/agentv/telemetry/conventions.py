@@ -170,11 +170,16 @@ _SESSION_KEYS = (
 )
 
 
+_KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
+"""What other conventions name the kind of a span by."""
+
+
 def _read_gen_ai(span: Span) -> Facts:
     attributes = span.attributes
     operation = _text(attributes, "gen_ai.operation.name")
     kind: Kind | None = None if operation is None else _GEN_AI_KINDS.get(operation, "step")
-    if kind is None and (_text(attributes, "llm.request.type") in ("chat", "completion") or _is_model_call(span)):
+    is_request = _text(attributes, "llm.request.type") in ("chat", "completion")
+    if kind is None and (is_request or (not _KIND_KEYS & attributes.keys() and _is_model_call(span))):
         kind = "model"
     key, result = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
     tool = None

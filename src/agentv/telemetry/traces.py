@@ -1,5 +1,6 @@
 """The spans of one trace: which are invocations of an agent, which are calls of a model that no agent has."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -259,7 +260,7 @@ def _main_chain(chains: Sequence[Chain], wanted: str) -> tuple[Chain | None, boo
     if not chains:
         return None, False
     last = max(chains, key=lambda chain: chain.end_ns)
-    matching = [chain for chain in chains if wanted and _last_text(chain.messages) == wanted]
+    matching = [chain for chain in chains if wanted and _is_form_of(wanted, _last_text(chain.messages))]
     if matching:
         return max(matching, key=lambda chain: (chain.count, chain.end_ns)), False
     return last, len(chains) > 1
@@ -284,9 +285,14 @@ def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...]
     texts = {content_text(each.content).strip() for each in messages if each.role == "assistant"}
     if answer is not None and answer.role == "assistant" and answer.content:
         text = content_text(answer.content).strip()
-        if text and text not in texts and not _is_object(text):
+        if text and not any(_is_form_of(text, said) for said in texts) and not _is_object(text):
             messages = (*messages, Message("assistant", answer.content))
     return messages, length
+
+
+def _is_form_of(output: str, text: str) -> bool:
+    """Return True for a text, and for JSON that has it as a value."""
+    return output == text or (output.startswith("{") and bool(text) and json.dumps(text, ensure_ascii=False) in output)
 
 
 _REPR = re.compile(r"[A-Z]\w*\(\w+=|<[\w.]+ object at ")
