@@ -40,6 +40,15 @@ class Convention(NamedTuple):
     read: Callable[[Span], Facts]
 
 
+def _says_more(value: object, known: object) -> bool:
+    """Return True for messages with content or calls instead of messages without any."""
+    return _says_something(value) and not _says_something(known)
+
+
+def _says_something(messages: object) -> bool:
+    return isinstance(messages, tuple) and any(message.content or message.tool_calls for message in messages)
+
+
 def read_facts(span: Span) -> Facts | None:
     """Return what a span says by all its conventions, the first one that says a thing; None if none is known."""
     span = _with_details(span)
@@ -61,7 +70,9 @@ def read_facts(span: Span) -> Facts | None:
             continue
         for name in Facts.__struct_fields__:
             value = getattr(facts, name)
-            if value is not None and value != () and not merged.get(name):
+            if value is None or value == ():
+                continue
+            if not merged.get(name) or (name in ("input", "output") and _says_more(value, merged[name])):
                 merged[name] = value
     return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
 
@@ -161,14 +172,20 @@ _SESSION_KEYS = (
     "traceloop.association.properties.session_id",
     "traceloop.association.properties.thread_id",
     "mlflow.trace.session",
+    *(f"langsmith.metadata.{name}" for name in ("session_id", "conversation_id", "thread_id")),
 )
+
+
+_KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
+"""What other conventions name the kind of a span by."""
 
 
 def _read_gen_ai(span: Span) -> Facts:
     attributes = span.attributes
     operation = _text(attributes, "gen_ai.operation.name")
     kind: Kind | None = None if operation is None else _GEN_AI_KINDS.get(operation, "step")
-    if kind is None and (_text(attributes, "llm.request.type") in ("chat", "completion") or _is_model_call(span)):
+    is_request = _text(attributes, "llm.request.type") in ("chat", "completion")
+    if kind is None and (is_request or (not _KIND_KEYS & attributes.keys() and _is_model_call(span))):
         kind = "model"
     key, result = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
     tool = None
@@ -185,7 +202,7 @@ def _read_gen_ai(span: Span) -> Facts:
         tool=tool,
         usage=_gen_ai_usage(attributes, "gen_ai.usage"),
         problem=_wrong_count(attributes),
-        cost_usd=known_cost(_first(attributes, "gen_ai.usage.cost", "operation.cost")),
+        cost_usd=known_cost(_first(attributes, "gen_ai.usage.cost", "gen_ai.cost.total_cost", "operation.cost")),
         model=_text(attributes, "gen_ai.response.model", "gen_ai.request.model"),
         session=_text(attributes, *_SESSION_KEYS),
         response_id=_text(attributes, "gen_ai.response.id"),
@@ -245,6 +262,7 @@ def _read_events(span: Span) -> Facts:
     answered: list[JsonValue] = []
     for event in span.events:
         body = {**event.attributes, **(event.body if isinstance(event.body, Mapping) else {})}
+        body |= _object(parsed(body.pop("gen_ai.event.content", None)))
         if event.name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             is_prompt = event.name.endswith("prompt")
             raw = _first(body, "gen_ai.prompt", "gen_ai.completion")
@@ -262,7 +280,7 @@ def _read_events(span: Span) -> Facts:
     )
 
 
-_MESSAGE_KEYS = ("role", "content", "tool_calls", "parts", "tool_call_id", "refusal")
+_MESSAGE_KEYS = ("role", "content", "tool_calls", "function_call", "parts", "tool_call_id", "refusal")
 
 
 def _choice(body: JsonObject) -> JsonObject:
@@ -282,6 +300,8 @@ def _chat_message(role: str, body: JsonObject) -> JsonObject:
     message = {"role": role, **message}
     if isinstance(message.get("tool_calls"), str):
         message["tool_calls"] = parsed(message["tool_calls"])
+    if isinstance(message.get("function_call"), Mapping):
+        message["tool_calls"] = [message.pop("function_call")]
     if message.get("tool_calls") and isinstance(message["tool_calls"], list):
         calls = message["tool_calls"]
         message["tool_calls"] = [call_of_api(each) for each in calls]
@@ -395,6 +415,8 @@ def _read_openinference(span: Span) -> Facts:
     tool = _openinference_tool(attributes, value, answer) if kind == "tool" else None
     given, made = (_openinference_messages(llm.get(f"{name}_messages")) for name in ("input", "output"))
     asked, answered = _object(parsed(value)), _object(parsed(answer))
+    if kind == "model" and not given and not made and "messages" in answered and "tools" in answered:
+        kind, answer = "step", None  # what LlamaIndex prepares for a call
     if kind in ("model", "agent", "step") and not (kind == "model" and given):
         given = given if kind == "model" and given else (said(value, "user", "$.attributes.input.value") or given)
     if kind in ("model", "agent", "step") and not made:
@@ -411,7 +433,7 @@ def _read_openinference(span: Span) -> Facts:
             counts.get("prompt"), counts.get("completion"), details[0].get("cache_read"), details[1].get("reasoning")
         ),
         cost_usd=known_cost(_object(llm.get("cost")).get("total")),
-        model=_text(llm, "model_name"),
+        model=_text(llm, "model_name") or _text(answered, "model"),
         session=_text(_object(attributes.get("session")), "id"),
         response_id=_text(answered, "id"),
         previous_id=_text(answered, "previous_response_id") or _text(asked, "previous_response_id"),
