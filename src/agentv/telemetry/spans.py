@@ -93,8 +93,13 @@ def spans_of(value: JsonObject) -> list[Span]:
     """Return the spans of a value that `is_trace`. Raises EvalFileError with the place of every wrong part."""
     if not is_export(value):
         return list(map(_single_span, _page(value) or [value]))
+    return export_spans(value)
+
+
+def export_spans(export: JsonObject) -> list[Span]:
+    """Return the spans and log records of an export. Raises EvalFileError with the place of every wrong part."""
     problems = Problems("OTLP export")
-    spans = [*_exported_spans(value, problems), *_exported_logs(value, problems)]
+    spans = [*_exported_spans(export, problems), *_exported_logs(export, problems)]
     problems.raise_any()
     return spans
 

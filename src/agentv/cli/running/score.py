@@ -15,8 +15,8 @@ import click
 from msgspec import Struct
 
 from agentv.cli.environment import environment_notes
-from agentv.cli.options import ALLOW_PATH_OPTION, OTEL_OPTIONS, OtelOptions, Span, take_otel_options
-from agentv.cli.running.otel import make_export, print_exports
+from agentv.cli.options import ALLOW_PATH_OPTION, SendingOptions, Span, take_sending_options, with_sending_options
+from agentv.cli.running.otel import make_exports, print_exports
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.running.traces import IDLE_OPTION, UNIT_OPTION
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
@@ -93,7 +93,7 @@ class ScoreOptions(Struct, frozen=True):
     store: str | None = None
     target_field: str | None = None
     by: tuple[str, ...] = ()
-    otel: OtelOptions | None = None
+    sending: SendingOptions = SendingOptions()
     sampling: JsonObject = {}
     """The values of the options from which `sample` is made, as the run stores them."""
     since_s: float | None = None
@@ -119,7 +119,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             return NOTHING_SELECTED
         output = Output(options.output, stdout)
         _check_files(files, output)
-        export = None if options.otel is None else make_export(options.otel, find_home(Path.cwd()))
+        exports = make_exports(options.sending, find_home(Path.cwd()))
         run_id = new_run_id(clock, random.SystemRandom()) if options.is_stored else ""
         since = None if options.since_s is None else clock() - timedelta(seconds=options.since_s)
         targets = () if options.target_field else _targets_of(files)
@@ -131,7 +131,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         recorder = StreamRecorder(
             stream_plan(tasks.specs, gates, home=find_home(Path.cwd()), options=run_options(options)),
             store,
-            [] if export is None else [export],
+            list(exports),
             output.stop,
             by=options.by,
             is_saved=options.is_stored or options.output is not None or config.storage is not None,
@@ -156,9 +156,9 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             output=output,
             resume_from=resume_source(files),
         )
-        if export is not None:
+        for export in exports:
             export.close()
-            print_exports([export])
+        print_exports(exports)
     return report.verdict.exit_code
 
 
@@ -558,8 +558,7 @@ class Screen:
     "auto: live on a terminal, else plain.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
-@OTEL_OPTIONS[0]
-@OTEL_OPTIONS[1]
+@with_sending_options
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
     """Evaluate logged answers from files (JSON Lines, JSON, CSV, TSV, Parquet), folders or standard input (-).
@@ -587,9 +586,11 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
     run_option = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
     if run_option is not None and not given["is_stored"]:
         raise ConfigError(f"--no-store and {run_option} exclude each other; omit one of them")
-    otel = take_otel_options(given)
-    if otel is not None and not given["is_stored"]:
-        raise ConfigError("--no-store and --otel exclude each other: what is sent is read from the stored run")
+    sending = take_sending_options(given)
+    if sending.given and not given["is_stored"]:
+        raise ConfigError(
+            f"--no-store and {sending.given[0]} exclude each other: what is sent is read from the stored run"
+        )
     if given["is_new"] and not given["name"]:
         raise ConfigError("--new compares with earlier runs of the same name; add --name NAME")
     gates = given.pop("gates") or None
@@ -606,4 +607,4 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
         raise ConfigError(f"--sample {sample.count} draws from all lines, before {option}; write a share, such as 10%")
     if gates == ("none",):
         gates = ()
-    return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, otel=otel, **given)
+    return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, sending=sending, **given)
