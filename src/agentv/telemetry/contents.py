@@ -1,7 +1,7 @@
 """The inputs and outputs of spans as messages: texts, lists of messages in any known shape, and messages with parts."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -11,10 +11,10 @@ from agentv.messages.shapes.reading import read_messages
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role, ToolCall
-from agentv.types.messages_json import compact_json
+from agentv.types.messages_json import compact_json, content_text
 
-_CALLS = ("tool_call", "function", "tool-call")
-_RESULTS = ("tool_call_response", "tool_result", "tool-result")
+_CALLS = ("tool_call", "function", "tool-call", "server_tool_call")
+_RESULTS = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response")
 _MEDIA = ("image", "audio", "video")
 
 
@@ -72,7 +72,8 @@ def unwrapped(value: JsonValue) -> JsonValue:
 def conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
     """Return messages with parts (texts, calls and results) as messages of OpenAI's API.
 
-    Parts are under `parts`, or, in the model messages of the AI SDK, under `content`.
+    Parts are under `parts`, or, in the model messages of the AI SDK, under `content`. What follows the result of a tool
+    in one message, which the provider has called, is a message of its own.
     """
     made: list[JsonValue] = []
     for message in messages:
@@ -81,13 +82,19 @@ def conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
             made.append(message)
             continue
         role = str(message.get("role") or "assistant")
-        calls = [call_of(part) for part in parts if _type(part) in _CALLS and isinstance(part, Mapping)]
-        results = [part for part in parts if _type(part) in _RESULTS and isinstance(part, Mapping)]
-        content = content_of(parts)
-        if content or calls or not results:
-            made.append({"role": role, "content": content, **({"tool_calls": calls} if calls else {})})
-        made += ({"role": "tool", "tool_call_id": _id_of(part), "content": _result_of(part)} for part in results)
+        end = max((place for place, part in enumerate(parts, 1) if _type(part) in _RESULTS), default=0)
+        for piece in filter(None, (parts[:end], parts[end:])) if end else (parts,):
+            made += _with_parts(role, piece)
     return made
+
+
+def _with_parts(role: str, parts: Sequence[JsonValue]) -> Iterator[JsonObject]:
+    calls = [call_of(part) for part in parts if _type(part) in _CALLS and isinstance(part, Mapping)]
+    results = [part for part in parts if _type(part) in _RESULTS and isinstance(part, Mapping)]
+    content = content_of(parts)
+    if content or calls or not results:
+        yield {"role": role, "content": content, **({"tool_calls": calls} if calls else {})}
+    yield from ({"role": "tool", "tool_call_id": _id_of(part), "content": _result_of(part)} for part in results)
 
 
 def _parts_of(message: JsonValue) -> list[JsonValue] | None:
@@ -105,7 +112,8 @@ def _id_of(part: JsonObject) -> JsonValue:
     return part.get("id") or part.get("toolCallId")
 
 
-_RESULT_KEYS = ("response", "result", "output", "content")
+_RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_response")
+_ARGUMENT_KEYS = ("arguments", "input", "args", "server_tool_call")
 
 
 def _result_of(part: JsonObject) -> str:
@@ -119,7 +127,7 @@ def call_of(part: JsonObject) -> JsonObject:
     """Return a tool call, of the API or a part, in our own form."""
     inner = part.get("function")
     source = inner if isinstance(inner, Mapping) else part
-    arguments = next((source[key] for key in ("arguments", "input", "args") if source.get(key) is not None), None)
+    arguments = next((source[key] for key in _ARGUMENT_KEYS if source.get(key) is not None), None)
     return {"id": _id_of(part), "tool": source.get("name") or part.get("toolName"), "input": parsed(arguments)}
 
 
@@ -210,9 +218,15 @@ def _plain_text(value: JsonValue) -> JsonValue:
 
 
 def with_system(system: tuple[Message, ...], messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return messages after the system instructions, unless they begin with a system message already."""
-    if not system or not messages or messages[0].role == "system":
+    """Return messages after the system instructions.
+
+    If they begin with a system message already, it stays, or the instructions replace it if they have its text, too.
+    """
+    if not system or not messages:
         return messages
+    if messages[0].role == "system":
+        is_repeated = content_text(messages[0].content) in content_text(system[0].content)
+        return (*system, *messages[1:]) if is_repeated else messages
     return (*system, *messages)
 
 
