@@ -1,7 +1,7 @@
 """The inputs and outputs of spans as messages: texts, lists of messages in any known shape, and messages with parts."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import cast
@@ -15,10 +15,10 @@ from agentv.messages.shapes.reading import join_reasoning, read_messages
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role, ToolCall
-from agentv.types.messages_json import compact_json
+from agentv.types.messages_json import compact_json, content_text
 
-_CALLS = ("tool_call", "function", "tool-call")
-_RESULTS = ("tool_call_response", "tool_result", "tool-result")
+_CALLS = ("tool_call", "function", "tool-call", "server_tool_call")
+_RESULTS = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response")
 _MEDIA = ("image", "audio", "video")
 
 
@@ -76,7 +76,8 @@ def unwrapped(value: JsonValue) -> JsonValue:
 def conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
     """Return messages with parts (texts, calls and results) as messages of OpenAI's API.
 
-    Parts are under `parts`, or, in the messages of the AI SDK and of Amazon's Converse API, under `content`.
+    Parts are under `parts`, or, in the messages of the AI SDK and of Amazon's Converse API, under `content`. What
+    follows the result of a tool in one message, which the provider has called, is a message of its own.
     """
     made: list[JsonValue] = []
     for message in messages:
@@ -84,17 +85,30 @@ def conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
         if parts is None or not isinstance(message, Mapping):
             made.append(_with_known_role(message))
             continue
-        role = role_of(message.get("role"))
-        calls = [call_of(part) for part in parts if _type(part) in _CALLS and isinstance(part, Mapping)]
-        listed = message.get("tool_calls")
-        calls += [call_of(call) for call in (listed if isinstance(listed, list) else ()) if isinstance(call, Mapping)]
-        results = [part for part in parts if _type(part) in _RESULTS and isinstance(part, Mapping)]
-        content = content_of(parts)
-        if content or calls or not results:
-            kept = {key: message[key] for key in ("name", "tool_call_id") if message.get(key)}
-            made.append({"role": role, "content": content, **kept, **({"tool_calls": calls} if calls else {})})
-        made += ({"role": "tool", "tool_call_id": _id_of(part), "content": _result_of(part)} for part in results)
+        pieces = _pieces_of(parts)
+        made += _with_parts(message, pieces[0])
+        for piece in pieces[1:]:
+            made += _with_parts({"role": message.get("role")}, piece)
     return made
+
+
+def _pieces_of(parts: list[JsonValue]) -> list[list[JsonValue]]:
+    """Return the parts up to the last result of a tool, and those after it, if there are both."""
+    end = max((place for place, part in enumerate(parts, 1) if _type(part) in _RESULTS), default=0)
+    return [piece for piece in (parts[:end], parts[end:]) if piece] or [parts]
+
+
+def _with_parts(message: JsonObject, parts: Sequence[JsonValue]) -> Iterator[JsonObject]:
+    calls = [call_of(part) for part in parts if _type(part) in _CALLS and isinstance(part, Mapping)]
+    listed = message.get("tool_calls")
+    calls += [call_of(call) for call in (listed if isinstance(listed, list) else ()) if isinstance(call, Mapping)]
+    results = [part for part in parts if _type(part) in _RESULTS and isinstance(part, Mapping)]
+    content = content_of(parts)
+    if content or calls or not results:
+        kept = {key: message[key] for key in ("name", "tool_call_id") if message.get(key)}
+        called = {"tool_calls": calls} if calls else {}
+        yield {"role": role_of(message.get("role")), "content": content, **kept, **called}
+    yield from ({"role": "tool", "tool_call_id": _id_of(part), "content": _result_of(part)} for part in results)
 
 
 _encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.decode
@@ -188,7 +202,8 @@ def _id_of(part: JsonObject) -> JsonValue:
     return part.get("id") or part.get("toolCallId")
 
 
-_RESULT_KEYS = ("response", "result", "output", "content")
+_RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_response")
+_ARGUMENT_KEYS = ("arguments", "input", "args", "server_tool_call")
 
 
 def _result_of(part: JsonObject) -> str:
@@ -213,7 +228,7 @@ def call_of(part: JsonObject) -> JsonObject:
     """Return a tool call, of the API or a part, in our own form."""
     inner = part.get("function")
     source = inner if isinstance(inner, Mapping) else part
-    arguments = next((source[key] for key in ("arguments", "input", "args") if source.get(key) is not None), None)
+    arguments = next((source[key] for key in _ARGUMENT_KEYS if source.get(key) is not None), None)
     return {"id": _id_of(part), "tool": source.get("name") or part.get("toolName"), "input": parsed(arguments)}
 
 
@@ -350,9 +365,15 @@ def _plain_text(value: JsonValue) -> JsonValue:
 
 
 def with_system(system: tuple[Message, ...], messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return messages after the system instructions, unless they begin with a system message already."""
-    if not system or not messages or messages[0].role == "system":
+    """Return messages after the system instructions.
+
+    If they begin with a system message already, it stays, or the instructions replace it if they have its text, too.
+    """
+    if not system or not messages:
         return messages
+    if messages[0].role == "system":
+        is_repeated = content_text(messages[0].content) in content_text(system[0].content)
+        return (*system, *messages[1:]) if is_repeated else messages
     return (*system, *messages)
 
 
