@@ -4,7 +4,7 @@ import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -152,6 +152,13 @@ def _with_requested_delay(failure: Failure, policy: RetryPolicy) -> Failure:
     return replace(failure, message=f"{failure.message}; the server requests a delay of {requested_s:,.0f} s, {limit}")
 
 
+def answered_at(response: ProviderResponse, started_at: datetime, returned_at: datetime) -> datetime:
+    """Return the time of an answer that was returned after a wait for its spans."""
+    if response.spans is None:
+        return returned_at
+    return max(started_at, returned_at - timedelta(seconds=response.spans.waited_s))
+
+
 def _failed(
     failure: Failure, response: ProviderResponse | None, *, started_at: datetime, ended_at: datetime, wait_s: float
 ) -> CallRecord:
@@ -181,6 +188,8 @@ def usage_in_details(failure: Failure) -> Usage | None:
 
 
 def _succeeded(result: Recordable, started_at: datetime, ended_at: datetime, wait_s: float) -> CallRecord:
+    if isinstance(result, ProviderResponse):
+        ended_at = answered_at(result, started_at, ended_at)
     return CallRecord(
         kind="ok",
         started_at=started_at,
