@@ -1,14 +1,18 @@
 """The spans that a target sends while it is called, collected by call, and added to its response (`otel: true`)."""
 
 import asyncio
+import math
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from msgspec.structs import replace
 
 from agentv.execution.cancelled_calls import attach_call, attached_partial
+from agentv.execution.retry import OVERTIME_S
+from agentv.execution.threads import call_in_thread
 from agentv.execution.user_code import off_the_clock
 from agentv.messages.shapes.reading import read_messages
 from agentv.scoring.tools.tool_calls import calls_of
@@ -20,6 +24,8 @@ from agentv.types.provider import ProviderError, ProviderResponse, ReceivedSpans
 MOST_SPANS = 50_000
 """The maximum number of spans of one call; further ones are counted, and not read."""
 _MOST_CLOSED = 10_000
+_FEW_SPANS = 500
+"""More spans are read in a thread, so that other calls go on."""
 _DELAY_ADVICE = "raise `otel_wait_s`, or set OTEL_BSP_SCHEDULE_DELAY=200 where the target runs"
 
 
@@ -34,6 +40,8 @@ class CallSpans:
         self._spans: list[Span] = []
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
+        self._read: tuple[int, str, CallTrace] | None = None
+        """The number of spans that were read last, for which answer, and what they said."""
 
     @property
     def traceparent(self) -> str:
@@ -52,24 +60,36 @@ class CallSpans:
         with suppress(RuntimeError):  # the loop is closed: nothing waits any more
             self._loop.call_soon_threadsafe(self._changed.set)
 
-    def is_settled(self) -> bool:
-        """Return True if no more spans are to be expected."""
-        spans = tuple(self._spans)
-        return has_all_parents(spans, self.span_id) and read_call(spans, parent_id=self.span_id).is_complete
+    async def settle(self, text: str, wait_s: float) -> float:
+        """Wait for late spans of a call that returned `text`, at most `wait_s`, and return the seconds waited.
 
-    async def settle(self, wait_s: float) -> float:
-        """Wait for late spans, at most `wait_s`, and return the seconds waited. No deadline of the call includes it."""
+        No deadline of the call includes the wait.
+        """
         now = asyncio.get_running_loop().time
         began = now()
         with off_the_clock(), suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
-                while not self.is_settled():
+                while not await self.is_settled(text):
                     await self._changed.wait()
                     self._changed.clear()
         return now() - began
 
-    def trace(self, text: str) -> CallTrace:
+    async def is_settled(self, text: str) -> bool:
+        """Return True if no more spans are to be expected."""
+        return has_all_parents(self._spans, self.span_id) and (await self.read(text)).is_complete
+
+    async def read(self, text: str) -> CallTrace:
         """Return what the spans say of a call that returned `text`."""
+        spans = tuple(self._spans)
+        known = self._read
+        if known is None or known[:2] != (len(spans), text):
+            arguments = partial(read_call, spans, parent_id=self.span_id, text=text)
+            trace = arguments() if len(spans) < _FEW_SPANS else await call_in_thread(arguments, timeout_s=None)
+            known = self._read = (len(spans), text, trace)
+        return known[2]
+
+    def read_now(self, text: str) -> CallTrace:
+        """Return the same without a thread, for a call that ends now."""
         return read_call(tuple(self._spans), parent_id=self.span_id, text=text)
 
     @property
@@ -146,12 +166,16 @@ async def call_with_spans(
     call: Callable[[CallSpans], Awaitable[ProviderResponse]],
     *,
     wait_s: float,
+    timeout_s: float | None,
     why_none: Callable[[], str],
 ) -> ProviderResponse:
     """Return the response of one attempt, completed by its spans. `why_none` returns what to do if none arrives.
 
-    A failed attempt has the spans that arrived until then, in its incomplete response. Raises as `call` does.
+    Late spans are waited for at most `wait_s`, and not much longer than `timeout_s` after the start. A failed attempt
+    has the spans that arrived until then, in its incomplete response. Raises as `call` does.
     """
+    now = asyncio.get_running_loop().time
+    ends_at = math.inf if timeout_s is None else now() + timeout_s + OVERTIME_S / 2
     with inbox.opened() as spans:
         try:
             response = await call(spans)
@@ -163,11 +187,11 @@ async def call_with_spans(
             attach_call(error, _partial(spans, attached_partial(error)))
             raise
         try:
-            waited_s = await spans.settle(wait_s)
+            waited_s = await spans.settle(response.text, max(0.0, min(wait_s, ends_at - now())))
+            trace = await spans.read(response.text)
         except asyncio.CancelledError as error:
             attach_call(error, _partial(spans, response))
             raise
-        trace = spans.trace(response.text)
         notes = [*_notes(spans, trace, why_none, wait_s=wait_s), *inbox.take_notes()]
         return with_trace(response, trace, waited_s=waited_s, notes=notes)
 
@@ -177,7 +201,7 @@ def _partial(spans: CallSpans, partial: ProviderResponse | None) -> ProviderResp
     if not spans.has_spans:
         return partial
     response = partial or ProviderResponse("")
-    return with_trace(response, spans.trace(response.text))
+    return with_trace(response, spans.read_now(response.text))
 
 
 def _notes(spans: CallSpans, trace: CallTrace, why_none: Callable[[], str], *, wait_s: float) -> Iterator[str]:

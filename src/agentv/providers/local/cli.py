@@ -179,8 +179,13 @@ class CliProvider:
             )
             return await self._answer(request, own)
 
-        why_none = functools.partial(why_no_spans, environment)
-        return await call_with_spans(receiver.inbox, call, wait_s=self._settings.otel_wait_s, why_none=why_none)
+        return await call_with_spans(
+            receiver.inbox,
+            call,
+            wait_s=self._settings.otel_wait_s,
+            timeout_s=request.timeout_s or self._target.timeout_s,
+            why_none=functools.partial(why_no_spans, environment),
+        )
 
     def _environment(self) -> dict[str, str]:
         """Return the variables that the command inherits and those of its settings."""

@@ -239,6 +239,13 @@ class HttpSettings(Struct, frozen=True):
         is_used = not self._names().isdisjoint(("system_prompt", "chat_prompt"))
         return None if is_used else "add {{ system_prompt }} or {{ chat_prompt }} to `body`"
 
+    @property
+    def why_not_on_nodes(self) -> str | None:
+        """Why the nodes of a cluster cannot call the service; None if they can."""
+        if not self.otel:
+            return None
+        return f"with `otel` the service sends its spans to {self.otel_listen}, which is one machine; remove `otel`"
+
     def _names(self) -> frozenset[str]:
         """Return the variables of the request."""
         body = self.body_template()
@@ -309,8 +316,13 @@ class HttpProvider:
         async def call(spans: CallSpans) -> ProviderResponse:
             return await self._answer(request, spans.traceparent)
 
-        why_none = partial(why_no_spans, receiver)
-        return await call_with_spans(receiver.inbox, call, wait_s=settings.otel_wait_s, why_none=why_none)
+        return await call_with_spans(
+            receiver.inbox,
+            call,
+            wait_s=settings.otel_wait_s,
+            timeout_s=request.timeout_s or self._target.try_timeout_s,
+            why_none=partial(why_no_spans, receiver),
+        )
 
     async def _receiver(self) -> SpanReceiver:
         host, port = parse_listen(self._settings.otel_listen)

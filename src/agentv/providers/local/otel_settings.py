@@ -15,7 +15,7 @@ from agentv.telemetry.hints import CAPTURE, SEMCONV
 DEFAULT_WAIT_S: Final = 2.0
 OtelWait: TypeAlias = Annotated[
     float,
-    Meta(ge=0, le=600, description="With `otel`: how many seconds to wait for late spans after an answer, at most."),
+    Meta(ge=0, le=60, description="With `otel`: how many seconds to wait for late spans after an answer, at most."),
 ]
 
 DEFAULT_LISTEN: Final = "127.0.0.1:4318"
@@ -78,6 +78,8 @@ def why_no_spans(environment: Mapping[str, str]) -> str:
     exporter = environment.get("OTEL_TRACES_EXPORTER", "otlp")
     if "otlp" not in exporter:
         return f"unset OTEL_TRACES_EXPORTER, which is `{exporter}`"
+    if any(name.startswith("LANGFUSE_") for name in environment):
+        return "Langfuse sends to its own server; add an exporter of OTLP to the global tracer provider, too"
     return (
         "instrument it with OpenTelemetry and an exporter of OTLP over HTTP without an endpoint in the code, and end "
         "the program without `os._exit` or a signal, so that it sends its last spans"

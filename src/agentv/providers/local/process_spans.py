@@ -44,7 +44,7 @@ class ProcessCall(CallSpans):
             self._open -= 1
         self.add((span,))
 
-    def is_settled(self) -> bool:
+    async def is_settled(self, text: str) -> bool:  # noqa: ARG002 - the signature of the base
         """Return True if no span is open."""
         return self._open <= 0
 
@@ -120,7 +120,9 @@ def _watch_providers() -> None:
             _known.add(provider)
 
 
-async def call_in_process(call: Callable[[], Awaitable[ProviderResponse]], *, wait_s: float) -> ProviderResponse:
+async def call_in_process(
+    call: Callable[[], Awaitable[ProviderResponse]], *, wait_s: float, timeout_s: float | None
+) -> ProviderResponse:
     """Return the response of a call to code in this process, completed by the spans that it made."""
     _watch_providers()
 
@@ -128,7 +130,7 @@ async def call_in_process(call: Callable[[], Awaitable[ProviderResponse]], *, wa
         with cast(ProcessCall, spans).attached():
             return await call()
 
-    return await call_with_spans(INBOX, attached, wait_s=wait_s, why_none=_why_no_spans)
+    return await call_with_spans(INBOX, attached, wait_s=wait_s, timeout_s=timeout_s, why_none=_why_no_spans)
 
 
 def _why_no_spans() -> str:

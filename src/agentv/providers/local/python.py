@@ -104,7 +104,8 @@ class PythonProvider:
         """
         if self._call_with_spans is None:
             return await self._answer(request)
-        return await self._call_with_spans(functools.partial(self._answer, request))
+        timeout_s = request.timeout_s or self._timeout_s
+        return await self._call_with_spans(functools.partial(self._answer, request), timeout_s=timeout_s)
 
     async def _answer(self, request: ProviderRequest) -> ProviderResponse:
         """Return the function's response. Raises as `invoke` does."""
