@@ -217,6 +217,7 @@ class Joiner:
             line=last.root.line,
             file_number=last.root.file_number,
             messages=last.messages,
+            output_start=_output_start(first, last.messages),
             start_ns=first.root.start_ns,
             end_ns=max(each.root.end_ns for each in group),
             is_open=is_open,
@@ -278,6 +279,13 @@ class _SilentCalls:
 
 def _end_of(group: Sequence[Invocation]) -> int:
     return max(each.root.end_ns for each in group)
+
+
+def _output_start(first: Invocation, messages: Sequence[Message]) -> int:
+    """Return the index of the first output in messages that continue an invocation; later calls may lack its system."""
+    given = sum(message.role != "system" for message in first.messages[: first.input_length])
+    places = [place for place, message in enumerate(messages) if message.role != "system"]
+    return places[given] if given < len(places) else len(messages)
 
 
 def _continued(before: Sequence[Message], each: Invocation, known: int = 0) -> Invocation:
