@@ -198,7 +198,7 @@ def test_a_file_that_breaks_off_is_an_error_and_the_next_one_is_read(folder: Pat
     (folder / "a.gz").write_bytes(gzip.compress(json.dumps({"response": GOOD}).encode() + b"\n")[:-6])
     write_lines(folder / "b.jsonl", *answers(GOOD))
     code, out, _ = score("a.gz", "b.jsonl")
-    assert "cannot be read: the gzip file is truncated" in out
+    assert "cannot be read: the gzip data is truncated" in out
     assert (code, "2 judged" in last_line(out)) == (3, True)
 
 

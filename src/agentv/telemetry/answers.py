@@ -37,11 +37,6 @@ class TracedAnswer(Struct, frozen=True, kw_only=True):
     metadata: JsonObject = {}
 
     @property
-    def order(self) -> tuple[int, int, int, str, str]:
-        """The place in the files, then the time."""
-        return self.file_number, self.line, self.start_ns, self.trace_id, self.span_id
-
-    @property
     def answer_place(self) -> int | None:
         """The index of the message that is the answer: the assistant's last one with a text, else its last one."""
         last_user = max((place for place, each in enumerate(self.messages) if each.role == "user"), default=-1)

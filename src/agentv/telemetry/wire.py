@@ -7,7 +7,7 @@ import struct
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from agentv.types.json_value import JsonValue
 
@@ -79,6 +79,11 @@ _LOW_BITS = 0x7F
 _LARGEST_FIELD = 2**29
 _SIGN = 2**63
 _Raw: TypeAlias = int | bytes
+
+
+def decode_export(data: bytes, signal: Literal["traces", "logs"]) -> dict[str, JsonValue]:
+    """Return an export of spans or of log records as OTLP's JSON. Raises WireError."""
+    return _message(data, signal, _MAX_DEPTH)
 
 
 def decode_traces(data: bytes) -> dict[str, JsonValue]:

@@ -140,6 +140,8 @@ class ProviderResponse(Struct, frozen=True, gc=False):
     """The model's reasoning, if the API returns it apart from the answer."""
     estimated: bool = False
     """True if a part of `usage` was estimated from texts, because the vendor did not report it."""
+    origin: JsonObject | None = None
+    """Where a recorded answer was read from: `file`, `line`, `trace_id` and `span_id`."""
 
     def __post_init__(self) -> None:
         """Set an empty text to that of the last message of the assistant with content, without a model's thoughts.

@@ -1,17 +1,14 @@
 """Who may read the viewer's pages: the holder of a token, at the expected host, from the viewer's own pages."""
 
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from hmac import compare_digest
-from ipaddress import ip_address
 
 from msgspec import Struct
 
+from agentv.execution.hosts import host_name, is_loopback
+
 _TOKEN_BYTES = 24
-_LOCAL_NAME = "localhost"
-_HOST = re.compile(r"(?:\[([\da-fA-F:.]+)\]|([\w.-]+))(?::\d+)?", re.ASCII)
-"""A Host header as browsers send it: a name or an address, and maybe a port."""
 
 SECURITY_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -53,30 +50,10 @@ class Access(Struct, frozen=True):
 
         Any other name means that a foreign page had its name resolved to this machine (DNS rebinding).
         """
-        name = _host_name(host)
-        return name is not None and (name == (self.host or "").lower() or _is_loopback(name))
+        name = host_name(host)
+        return name is not None and (name == (self.host or "").lower() or is_loopback(name))
 
 
 def is_same_origin(origin: str | None, host: str | None) -> bool:
     """Return True if the Origin header of a request that changes something names the host that it was sent to."""
     return origin is not None and host is not None and origin.partition("://")[2] == host
-
-
-def is_unspecified(host: str) -> bool:
-    """Return True for an address such as 0.0.0.0, which stands for all of a machine and which no browser sends."""
-    try:
-        return ip_address(host).is_unspecified
-    except ValueError:
-        return not host
-
-
-def _host_name(host: str | None) -> str | None:
-    found = _HOST.fullmatch(host or "")
-    return None if found is None else (found[1] or found[2]).lower()
-
-
-def _is_loopback(name: str) -> bool:
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return name == _LOCAL_NAME

@@ -13,6 +13,7 @@ from typing import Self, TypeAlias, TypeVar
 
 from aiohttp import web
 
+from agentv.execution.hosts import url_of
 from agentv.reports.text.markup import element
 from agentv.reports.text.printable import one_line
 from agentv.storage.run.labels import LabelConflictError
@@ -21,7 +22,7 @@ from agentv.types.messages_json import compact_json
 from agentv.view.access import READER, SECURITY_HEADERS, Access, is_same_origin
 from agentv.view.address import BadAddressError, Query, path_to
 from agentv.view.assets import asset_at
-from agentv.view.library import IncomparableRunsError, Library, UnknownRunError
+from agentv.view.library import CopiedRunError, IncomparableRunsError, Library, UnknownRunError
 from agentv.view.pages.categories import categories_page, change_categories
 from agentv.view.pages.compare import compare_page, compare_two_page
 from agentv.view.pages.grid import grid_page
@@ -79,6 +80,7 @@ _NOT_FOUND = 404
 _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     UnknownRunError: (404, "Not found"),
     BadAddressError: (400, "This address cannot be understood"),
+    CopiedRunError: (409, "This run is a copy"),
     IncomparableRunsError: (409, "These runs cannot be compared"),
     ReviewRefusedError: (403, "Refused"),
     UnknownItemError: (404, "Not found"),
@@ -119,8 +121,7 @@ class ViewServer:
     @property
     def url(self) -> str:
         """The address of the viewer, without a path."""
-        host = self._access.host or self._host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return url_of(self._access.host or self._host, self.port)
 
     def link(self, path: str = "/", *, reviewer: str = READER) -> str:
         """Return the address that opens a page with the token of a reviewer."""

@@ -36,16 +36,17 @@ def command(
     path, 'latest' or 'latest~1'; one run opens its page, two open their comparison. With
     --store, the named runs are pulled from the team database first.
     """
+    from agentv.execution.hosts import is_unspecified
     from agentv.storage.run.stored import StoredRun
     from agentv.types.errors import ConfigError
-    from agentv.view.access import Access, is_unspecified
+    from agentv.view.access import Access
     from agentv.view.address import path_to
     from agentv.view.library import Library
     from agentv.view.server import ViewServer
 
     if host is not None and not token:
         raise ConfigError("--host lets other machines read the runs; choose a secret and add --token=SECRET")
-    if host is not None and is_unspecified(host):
+    if host is not None and (not host or is_unspecified(host)):
         raise ConfigError(
             f"--host={host} is no address that a browser can open; give the name or address of this machine"
         )

@@ -57,7 +57,7 @@ from agentv.telemetry.joining import JoinOptions
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import ConfigError, StorageError, UnknownNameError
 from agentv.types.evaluation_input import milliseconds_of
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ResultStore
 from agentv.types.records.answer import Origin
 from agentv.types.records.result import CaseResult
@@ -359,12 +359,12 @@ class Output:
 
     def judged(self, result: AggregatedEvaluationResult, origin: Origin | None) -> None:
         """Write the judgement of a line. Raises StorageError."""
-        self._write({**result.to_dict(), "source": _source_to_json(origin or Origin("", 0))})
+        self._write({**result.to_dict(), "source": (origin or Origin("", 0)).to_json()})
 
     def failed(self, row: CaseResult) -> None:
         """Write the error of a line that could not be judged. Raises StorageError."""
         error = None if row.error is None else {"kind": row.error.kind, "message": row.error.message}
-        source = _source_to_json(Origin(row.file, row.line, row.part))
+        source = Origin(row.file, row.line, row.part).to_json()
         self._write({"error": error, "timestamp": milliseconds_of(row.timestamp), "source": source})
 
     def _write(self, line: JsonObject) -> None:
@@ -378,15 +378,6 @@ class Output:
                 raise StorageError(f"standard output cannot be written: {error.strerror}")
             if broken_pipe_error(self._stdout) is not None:
                 self.stop.drain("standard output was closed")
-
-
-def _source_to_json(origin: Origin) -> JsonObject:
-    source: dict[str, JsonValue] = {"file": origin.file, "line": origin.line}
-    if origin.part > 1:
-        source["part"] = origin.part
-    if origin.span_id:
-        source |= {"trace_id": origin.trace_id, "span_id": origin.span_id}
-    return source
 
 
 class Screen:

@@ -21,7 +21,7 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.protocols import Clock
 from agentv.types.provider import TRACE_NOTE, CachedFrom, CallRecord, ProviderError, ProviderRequest, ProviderResponse
-from agentv.types.records.answer import Answer, Partial
+from agentv.types.records.answer import Answer, Origin, Partial
 from agentv.types.stored import known_duration, rounded_ms, to_ms
 from agentv.types.targets import ResolvedTarget
 from agentv.types.thinking import split_thinking
@@ -248,6 +248,8 @@ def make_answer(
         log_paths=response.log_paths,
         request=request,
     )
+    if response.origin is not None:
+        answer = replace(answer, origin=Origin.from_json(response.origin))
     if outcome.answered_by is not None:
         answer = replace(answer, answered_by=outcome.answered_by)
     source: CachedFrom | None = response.cached

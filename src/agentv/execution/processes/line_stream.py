@@ -8,7 +8,6 @@ import json
 import os
 import re
 import stat
-import zlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
 from itertools import takewhile
@@ -17,6 +16,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from agentv.execution.gunzip import Gunzip
 from agentv.types.json_value import JsonValue
 
 STDIN = "-"
@@ -24,7 +24,6 @@ _STDIN_DESCRIPTOR = 0
 _BLOCK_BYTES = 2**16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
-_GZIP_WINDOW = zlib.MAX_WBITS | 16
 
 
 class Line(Struct, frozen=True):
@@ -107,7 +106,7 @@ class LineStream:
             start = await self._read(descriptor)
             while len(start) < len(_GZIP) and (more := await self._read(descriptor)):
                 start += more
-            gzip = _Gunzip() if start.startswith(_GZIP) else None
+            gzip = Gunzip() if start.startswith(_GZIP) else None
             block = start
             while block:
                 for piece in (block,) if gzip is None else gzip.decompress(block):
@@ -230,33 +229,6 @@ def _is_json(line: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-class _Gunzip:
-    """Decompresses gzip, possibly several concatenated streams, in pieces of bounded size. Raises OSError."""
-
-    def __init__(self) -> None:
-        self._stream = zlib.decompressobj(_GZIP_WINDOW)
-
-    def decompress(self, block: bytes) -> Iterator[bytes]:
-        """Yield the decompressed pieces of a block."""
-        piece = b""
-        # After a full piece more output may be pending, even if the block is consumed.
-        while block or len(piece) == _BLOCK_BYTES:
-            if self._stream.eof and block:
-                self._stream = zlib.decompressobj(_GZIP_WINDOW)
-            try:
-                piece = self._stream.decompress(block, _BLOCK_BYTES)
-            except zlib.error as error:
-                raise OSError(f"broken gzip: {error}") from None
-            if piece:
-                yield piece
-            block = self._stream.unconsumed_tail or self._stream.unused_data
-
-    def check_end(self) -> None:
-        """Raise OSError if the file is truncated."""
-        if not self._stream.eof:
-            raise OSError("the gzip file is truncated")
 
 
 PAGE_KEYS = ("data", "runs")

@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import ipaddress
 import os
 import socket
 import ssl
@@ -16,6 +15,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 from msgspec import Struct
 
+from agentv.execution.hosts import is_loopback
 from agentv.execution.sharing import TurnQueue
 from agentv.providers.apis.http import HttpRequest, HttpResponse, is_event_stream, status_failure
 from agentv.providers.apis.response_body import MAX_BODY_BYTES, MAX_STREAM_BYTES, ResponseBody
@@ -185,13 +185,6 @@ def _proxy_for(url: str) -> str | None:
 @functools.cache
 def _environment_proxy(scheme: str, host: str) -> str | None:
     proxies = getproxies()
-    if host == "localhost" or _is_loopback(host) or proxy_bypass(host):
+    if is_loopback(host) or proxy_bypass(host):
         return None
     return proxies.get(scheme) or proxies.get("all")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

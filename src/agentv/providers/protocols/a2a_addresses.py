@@ -6,6 +6,7 @@ import socket
 from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
+from agentv.execution.hosts import is_loopback, is_unspecified
 from agentv.types.failures import Failure
 from agentv.types.provider import ProviderError
 
@@ -48,7 +49,7 @@ def _is_internal(text: str) -> bool:
 def is_same_host(one: str, other: str) -> bool:
     """Return True for URLs with the same host. `localhost`, loopback addresses and 0.0.0.0 count as one."""
     hosts = (host_of(one), host_of(other))
-    return hosts[0] == hosts[1] or all(map(_is_loopback, hosts))
+    return hosts[0] == hosts[1] or all(is_loopback(host) or is_unspecified(host) for host in hosts)
 
 
 def is_same_origin(one: str, other: str) -> bool:
@@ -59,11 +60,3 @@ def is_same_origin(one: str, other: str) -> bool:
 
 def _port(parts: SplitResult) -> int | None:
     return {"http": 80, "https": 443}.get(parts.scheme) if parts.port is None else parts.port
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host == "localhost"
-    return address.is_loopback or address.is_unspecified
