@@ -20,7 +20,7 @@ from tests.support.score_services import (
     traced_lines,
 )
 
-from agentv.engine.stored.otel import END_WAIT_S
+from agentv.engine.stored.sending import END_WAIT_S
 
 SCORE = ("score", "log.jsonl", "--config", "score.yaml", "--display", "none")
 

@@ -283,8 +283,8 @@ def _send(run: str, options: SendingOptions, *, resends: bool, as_json: bool) ->
     from pathlib import Path
 
     from agentv.cli.main import EXIT_INCOMPLETE, EXIT_NOTHING
-    from agentv.cli.running.otel import destinations, export_text
-    from agentv.engine.stored.otel import Exporter, export_run
+    from agentv.cli.running.sending import destinations, export_text
+    from agentv.engine.stored.sending import Exporter, export_run
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import find_run
 
