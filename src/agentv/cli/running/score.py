@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from agentv.cli.environment import environment_notes
 from agentv.cli.options import ALLOW_PATH_OPTION, SendingOptions, Span, take_sending_options, with_sending_options
-from agentv.cli.running.otel import make_exports, print_exports
+from agentv.cli.running.sending import make_exports, print_exports
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.running.traces import IDLE_OPTION, UNIT_OPTION
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
