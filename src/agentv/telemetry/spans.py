@@ -279,7 +279,7 @@ def _text(value: JsonValue) -> str:
 
 
 def _id_of(value: JsonValue) -> str:
-    """Return the id of a span or a trace, without the 0x that the SDK writes before it, as every other program has it."""
+    """Return the id of a span or a trace, without the 0x that only the SDK writes before it."""
     return _text(value).removeprefix("0x")
 
 
