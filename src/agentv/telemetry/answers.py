@@ -23,6 +23,8 @@ class TracedAnswer(Struct, frozen=True, kw_only=True):
     file_number: int
     messages: tuple[Message, ...]
     """The conversation, with earlier turns and the answer."""
+    output_start: int = 0
+    """The number of messages before the first output of the invocation."""
     start_ns: int
     end_ns: int
     is_open: bool = False
@@ -37,17 +39,17 @@ class TracedAnswer(Struct, frozen=True, kw_only=True):
     metadata: JsonObject = {}
 
     @property
-    def order(self) -> tuple[int, int, int, str, str]:
-        """The place in the files, then the time."""
-        return self.file_number, self.line, self.start_ns, self.trace_id, self.span_id
-
-    @property
     def answer_place(self) -> int | None:
         """The index of the message that is the answer: the assistant's last one with a text, else its last one."""
         last_user = max((place for place, each in enumerate(self.messages) if each.role == "user"), default=-1)
         places = [place for place, each in enumerate(self.messages) if place > last_user and each.role == "assistant"]
         with_text = [place for place in places if content_text(self.messages[place].content)]
         return next(iter([*with_text[-1:], *places[-1:]]), None)
+
+    @property
+    def output(self) -> tuple[Message, ...]:
+        """What the invocation itself added to the conversation."""
+        return self.messages[self.output_start :]
 
     @property
     def text(self) -> str:

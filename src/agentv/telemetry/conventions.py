@@ -8,17 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.services import nested_attributes
 from agentv.messages.shapes.fields import ROLE_NAMES
-from agentv.messages.shapes.reading import read_messages
 from agentv.messages.shapes.usages import read_usage
 from agentv.telemetry.contents import (
-    conversation,
     listed_messages,
     parsed,
+    read_rows,
     said,
     system_of,
     tool_call,
@@ -43,6 +42,15 @@ class Convention(NamedTuple):
     """The repositories and commits in which the names were read, as `owner/name@commit`."""
 
 
+def _says_more(value: object, known: object) -> bool:
+    """Return True for messages with content or calls instead of messages without any."""
+    return _says_something(value) and not _says_something(known)
+
+
+def _says_something(messages: object) -> bool:
+    return isinstance(messages, tuple) and any(message.content or message.tool_calls for message in messages)
+
+
 def read_facts(span: Span) -> Facts | None:
     """Return what a span says by all its conventions, the first one that says a thing; None if none is known."""
     span = _with_details(span)
@@ -60,12 +68,18 @@ def read_facts(span: Span) -> Facts | None:
         except MessageError as error:
             merged.setdefault("problem", f"{convention.name}: {error.at} {error.what}")
             facts = _read_without_content(convention, span)
-        for name, value in asdict(facts).items():
-            if value is not None and value != () and not merged.get(name):
+        if facts is _NOTHING:
+            continue
+        for name in Facts.__struct_fields__:
+            value = getattr(facts, name)
+            if value is None or value == ():
+                continue
+            if not merged.get(name) or (name in ("input", "output") and _says_more(value, merged[name])):
                 merged[name] = value
     return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
 
 
+_NOTHING = Facts()
 _CONTENT = (
     *("gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.system_instructions"),
     *("llm.input_messages", "llm.output_messages", "input.value", "output.value", "traceloop.entity.", "ai.prompt"),
@@ -110,7 +124,10 @@ def _with_details(span: Span) -> Span:
 
 
 def _first(value: JsonObject, *names: str) -> JsonValue:
-    return next((value[name] for name in names if value.get(name) not in (None, "", [])), None)
+    for name in names:
+        if (found := value.get(name)) not in (None, "", []):
+            return found
+    return None
 
 
 def _text(value: JsonObject, *names: str) -> str | None:
@@ -158,14 +175,20 @@ _SESSION_KEYS = (
     "traceloop.association.properties.session_id",
     "traceloop.association.properties.thread_id",
     "mlflow.trace.session",
+    *(f"langsmith.metadata.{name}" for name in ("session_id", "conversation_id", "thread_id")),
 )
+
+
+_KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
+"""What other conventions name the kind of a span by."""
 
 
 def _read_gen_ai(span: Span) -> Facts:
     attributes = span.attributes
     operation = _text(attributes, "gen_ai.operation.name")
     kind: Kind | None = None if operation is None else _GEN_AI_KINDS.get(operation, "step")
-    if kind is None and (_text(attributes, "llm.request.type") in ("chat", "completion") or _is_model_call(span)):
+    is_request = _text(attributes, "llm.request.type") in ("chat", "completion")
+    if kind is None and (is_request or (not _KIND_KEYS & attributes.keys() and _is_model_call(span))):
         kind = "model"
     key, result = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
     tool = None
@@ -182,7 +205,7 @@ def _read_gen_ai(span: Span) -> Facts:
         tool=tool,
         usage=_gen_ai_usage(attributes, "gen_ai.usage"),
         problem=_wrong_count(attributes),
-        cost_usd=known_cost(_first(attributes, "gen_ai.usage.cost", "operation.cost")),
+        cost_usd=known_cost(_first(attributes, "gen_ai.usage.cost", "gen_ai.cost.total_cost", "operation.cost")),
         model=_text(attributes, "gen_ai.response.model", "gen_ai.request.model"),
         session=_text(attributes, *_SESSION_KEYS),
         response_id=_text(attributes, "gen_ai.response.id"),
@@ -236,10 +259,13 @@ def _wrong_count(attributes: JsonObject) -> str | None:
 
 def _read_events(span: Span) -> Facts:
     """Read messages as events of the span: one for each message, or one with the prompt and one with the answer."""
+    if not span.events:
+        return _NOTHING
     asked: list[JsonValue] = []
     answered: list[JsonValue] = []
     for event in span.events:
         body = {**event.attributes, **(event.body if isinstance(event.body, Mapping) else {})}
+        body |= _object(parsed(body.pop("gen_ai.event.content", None)))
         if event.name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             is_prompt = event.name.endswith("prompt")
             raw = _first(body, "gen_ai.prompt", "gen_ai.completion")
@@ -252,12 +278,12 @@ def _read_events(span: Span) -> Facts:
             asked.append(_event_message(event, body))
     at = "$.events"
     return Facts(
-        input=read_messages(conversation(asked), at) if asked else (),
-        output=read_messages(conversation(answered), at) if answered else (),
+        input=read_rows(asked, at) if asked else (),
+        output=read_rows(answered, at) if answered else (),
     )
 
 
-_MESSAGE_KEYS = ("role", "content", "tool_calls", "parts", "tool_call_id", "refusal")
+_MESSAGE_KEYS = ("role", "content", "tool_calls", "function_call", "parts", "tool_call_id", "refusal")
 
 
 def _choice(body: JsonObject) -> JsonObject:
@@ -278,6 +304,8 @@ def _chat_message(role: str, body: JsonObject) -> JsonObject:
         message = {**message, "role": role}
     if isinstance(message.get("tool_calls"), str):
         message["tool_calls"] = parsed(message["tool_calls"])
+    if isinstance(message.get("function_call"), Mapping):
+        message["tool_calls"] = [message.pop("function_call")]
     if message.get("tool_calls") and isinstance(message["tool_calls"], list):
         calls = message["tool_calls"]
         message["tool_calls"] = [call_of_api(each) for each in calls]
@@ -306,7 +334,7 @@ def _read_numbered(span: Span) -> Facts:
         at = f"$.attributes.gen_ai.{name}"
         if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
             rows = [_chat_message(str(each.get("role") or role), _numbered(each)) for each in value]
-            found[name] = read_messages(rows, at) if rows else ()
+            found[name] = read_rows(rows, at) if rows else ()
         elif value not in (None, "", []):
             found[name] = said(value, "user" if role == "user" else "assistant", at)
     return Facts(input=found.get("prompt", ()), output=found.get("completion", ()))
@@ -391,6 +419,8 @@ def _read_openinference(span: Span) -> Facts:
     tool = _openinference_tool(attributes, value, answer) if kind == "tool" else None
     given, made = (_openinference_messages(llm.get(f"{name}_messages")) for name in ("input", "output"))
     asked, answered = _object(parsed(value)), _object(parsed(answer))
+    if kind == "model" and not given and not made and "messages" in answered and "tools" in answered:
+        kind, answer = "step", None  # what LlamaIndex prepares for a call
     if kind in ("model", "agent", "step") and not (kind == "model" and given):
         given = given if kind == "model" and given else (said(value, "user", "$.attributes.input.value") or given)
     if kind in ("model", "agent", "step") and not made:
@@ -407,8 +437,7 @@ def _read_openinference(span: Span) -> Facts:
             counts.get("prompt"), counts.get("completion"), details[0].get("cache_read"), details[1].get("reasoning")
         ),
         cost_usd=known_cost(_object(llm.get("cost")).get("total")),
-        model=_text(llm, "model_name")
-        or next(filter(None, (_text(_object(llm.get(side)), "model_name") for side in ("response", "request"))), None),
+        model=_text(llm, "model_name") or _openinference_model(llm) or _text(answered, "model"),
         session=_text(_object(attributes.get("session")), "id"),
         response_id=_text(answered, "id"),
         previous_id=_text(answered, "previous_response_id") or _text(asked, "previous_response_id"),
@@ -416,7 +445,7 @@ def _read_openinference(span: Span) -> Facts:
 
 
 def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _openinference_tool(attributes: JsonObject, value: JsonValue, answer: JsonValue) -> ToolCall | None:
@@ -429,11 +458,17 @@ def _openinference_tool(attributes: JsonObject, value: JsonValue, answer: JsonVa
     return tool_call(name, call_id, function.get("arguments") or value, answer)
 
 
+def _openinference_model(llm: JsonObject) -> str | None:
+    """Return the model that answered, else the one that was asked, by their newer names."""
+    sides = (_object(llm.get(side)) for side in ("response", "request"))
+    return next(filter(None, (_text(side, "model_name") for side in sides)), None)
+
+
 def _openinference_messages(value: JsonValue) -> tuple[Message, ...]:
     """Return messages, each of which is wrapped in an object with one key, as are their parts and calls."""
     listed = value if isinstance(value, list) else []
     rows = [_openinference_message(_object(_unwrapped(each, "message"))) for each in listed]
-    return read_messages([row for row in rows if row], "$.attributes.llm.messages") if rows else ()
+    return read_rows([row for row in rows if row], "$.attributes.llm.messages") if rows else ()
 
 
 def _openinference_message(message: JsonObject) -> JsonObject:
@@ -546,7 +581,7 @@ def _read_ai_sdk(span: Span) -> Facts:
         agent=_text(attributes, "ai.telemetry.functionId", "resource.name") if is_agent else None,
         system=system_of(_first(prompt, "system")),
         input=said(given, "user", "$.attributes.ai.prompt"),
-        output=read_messages([row], "$.attributes.ai.response") if is_answer else (),
+        output=read_rows([row], "$.attributes.ai.response") if is_answer else (),
         usage=usage,
         model=_text(attributes, "ai.response.model", "ai.model.id"),
         session=session or _text(attributes, *_SESSION_KEYS),

@@ -114,7 +114,7 @@ def _exported_spans(export: JsonObject, problems: Problems) -> Iterator[Span]:
                     SpanEvent(_text(each.get("name")), attributes_of(each.get("attributes")))
                     for _, each in _parts(span, at, ("events",), problems)
                 )
-                if not isinstance(span.get("attributes"), Mapping):
+                if not _is_attributes(span.get("attributes")):
                     list(_parts(span, at, ("attributes",), problems))  # records the problems
                 yield _span(span, events=events, service=service, scope=name)
 
@@ -239,6 +239,10 @@ def attributes_of(value: JsonValue) -> JsonObject:
     return {str(each.get("key")): any_value(each.get("value")) for each in listed if isinstance(each, dict)}
 
 
+def _is_attributes(value: JsonValue) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and all(isinstance(each, dict) for each in value))
+
+
 _VALUE_NAMES = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", "bytesValue")
 
 
@@ -246,19 +250,20 @@ def any_value(value: JsonValue) -> JsonValue:
     """Return an AnyValue of OTLP as JSON."""
     if not isinstance(value, dict):
         return value
-    for name, item in value.items():
+    fields: JsonObject = value
+    for name, item in fields.items():
+        if name in _VALUE_NAMES:  # most values
+            return item
         match name:
             case "intValue" | "int_value":
-                return cast(JsonValue, int(item) if isinstance(item, str) and _is_integer(item) else item)
+                return int(item) if isinstance(item, str) and _is_integer(item) else item
             case "arrayValue" | "array_value":
                 values = item.get("values") if isinstance(item, dict) else None
                 return [any_value(each) for each in (values if isinstance(values, list) else ())]
             case "kvlistValue" | "kvlist_value":
                 return attributes_of(item.get("values") if isinstance(item, dict) else None)
-            case known if known in _VALUE_NAMES:
-                return cast(JsonValue, item)
             case _:
-                return cast(JsonValue, value if len(value) > 1 else item)
+                return fields if len(fields) > 1 else item
     return None
 
 
@@ -271,7 +276,10 @@ def _is_integer(text: str) -> bool:
 
 
 def _first(value: JsonObject, *names: str) -> JsonValue:
-    return next((value[name] for name in names if value.get(name) not in (None, "")), None)
+    for name in names:
+        if (found := value.get(name)) not in (None, ""):
+            return found
+    return None
 
 
 def _text(value: JsonValue) -> str:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from contextlib import aclosing, suppress
 from datetime import datetime
 from hashlib import blake2b
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Protocol
 
@@ -209,8 +209,10 @@ class LogStream:
                 async for lines in self._read_file(file):
                     kept = [kept for line in lines if (kept := self._traces.take(line)) is not None]
                     yield [*kept, *self._traces.ready()]
-            if not self._is_stopped and (rest := self._traces.rest()):
-                yield rest
+            rest = self._traces.rest()
+            while not self._is_stopped and (lines := list(islice(rest, _ROWS_PER_BATCH))):
+                yield lines
+                await asyncio.sleep(0)
         finally:
             self._traces.close()
 

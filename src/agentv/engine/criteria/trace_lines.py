@@ -60,9 +60,9 @@ class TraceLines:
         """Return the answers of a stream's traces that have ended."""
         return list(map(self._line, self._joiner.ready()))
 
-    def rest(self) -> list[ReadLine]:
-        """Return the answers of all other traces."""
-        return list(map(self._line, self._joiner.rest()))
+    def rest(self) -> Iterator[ReadLine]:
+        """Yield the answers of all other traces."""
+        return map(self._line, self._joiner.rest())
 
     def close(self) -> None:
         """Forget all spans."""
