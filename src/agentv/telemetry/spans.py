@@ -134,8 +134,8 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
     time = _first(record, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
     moment = _nanoseconds(time)
     return Span(
-        trace_id=_text(_first(record, "traceId", "trace_id")),
-        span_id=_text(_first(record, "spanId", "span_id")),
+        trace_id=_id_of(_first(record, "traceId", "trace_id")),
+        span_id=_id_of(_first(record, "spanId", "span_id")),
         name=LOG_EVENT,
         start_ns=moment,
         end_ns=moment,
@@ -148,8 +148,8 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
 def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, scope: str) -> Span:
     status = value.get("status")
     return Span(
-        trace_id=_text(_first(value, "traceId", "trace_id")),
-        span_id=_text(_first(value, "spanId", "span_id")) or _own_id(value),
+        trace_id=_id_of(_first(value, "traceId", "trace_id")),
+        span_id=_id_of(_first(value, "spanId", "span_id")) or _own_id(value),
         parent_id=_parent(_first(value, "parentSpanId", "parent_span_id")),
         name=_text(value.get("name")),
         kind=_kind(value.get("kind")),
@@ -179,8 +179,8 @@ def _single_span(value: JsonObject) -> Span:
     resource = value.get("resource")
     events = value.get("events")
     return Span(
-        trace_id=_text(context.get("trace_id") or value.get("context.trace_id") or value.get("trace_id")),
-        span_id=_text(context.get("span_id") or value.get("context.span_id") or value.get("id")) or _own_id(value),
+        trace_id=_id_of(context.get("trace_id") or value.get("context.trace_id") or value.get("trace_id")),
+        span_id=_id_of(context.get("span_id") or value.get("context.span_id") or value.get("id")) or _own_id(value),
         parent_id=_parent(value.get("parent_id")),
         name=_text(value.get("name")),
         kind=_kind(value.get("kind")),
@@ -286,10 +286,15 @@ def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _id_of(value: JsonValue) -> str:
+    """Return the id of a span or a trace, without the 0x that only the SDK writes before it."""
+    return _text(value).removeprefix("0x")
+
+
 def _parent(value: JsonValue) -> str:
     """Return the id of a parent; some programs write zeros for none."""
-    text = _text(value)
-    return text if text.removeprefix("0x").strip("0") else ""
+    text = _id_of(value)
+    return text if text.strip("0") else ""
 
 
 def _kind(value: JsonValue) -> str:
