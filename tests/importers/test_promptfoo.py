@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.importers import promptfoo_schema as schema
 
-from agentv.cli.evals.convert import yaml_of
 from agentv.engine.plugins.loading import load_specs
 from agentv.importers.located import Converted
 from agentv.importers.promptfoo.configurations import convert_promptfoo
 from agentv.loading.suites.suites import load_suite
+from agentv.reports.text.yaml_text import yaml_mapping
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.errors import ConfigError, EvalFileError
 
@@ -24,7 +24,7 @@ def convert(folder: Path, config: dict[str, Any]) -> Converted:
 
 
 def loaded(folder: Path, made: Converted) -> EvalSuite:
-    (folder / "suite.yaml").write_text(yaml_of(made.suite))
+    (folder / "suite.yaml").write_text(yaml_mapping(made.suite))
     for name, text in made.code.items():
         (folder / name).write_text(text)
     return load_suite(folder / "suite.yaml", specs=load_specs())

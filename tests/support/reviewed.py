@@ -41,12 +41,13 @@ def store_run(
     answer_note: str | None = None,
     run_id: str = RUN.run_id,
     key: str = "v1:",
+    first: int = 0,
     **case: Any,
 ) -> StoredRun:
     """Store a run with a judge that passes 70 % of the good answers and 10 % of the bad ones."""
     store = RunFolder(runs_folder(home), run_id, clock=at_noon)
     store.begin(make_run(run_id=run_id))
-    for number in range(cases):
+    for number in range(first, first + cases):
         slot = ResultKey("evals/a.yaml", f"c-{number}", TARGET)
         texts = {
             "question": f"Question {number}{note}",

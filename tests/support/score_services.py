@@ -54,7 +54,7 @@ class _LangfuseScore(_Strict, rename="camel"):
     trace_id: str
     value: float
     data_type: Literal["NUMERIC"]
-    metadata: dict[str, Any]
+    metadata: dict[str, Any] = {}
     observation_id: str | None = None
     comment: str | None = None
     environment: Annotated[str, Meta(pattern="^(?!langfuse)[a-z0-9-_]+$", max_length=40)] = "default"
@@ -69,6 +69,7 @@ class _LangfuseEvent(_Strict):
 
 class _LangfuseBatch(_Strict):
     batch: list[dict[str, Any]]
+    metadata: Any = None
 
 
 class _Result(_Strict):

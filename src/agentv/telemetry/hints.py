@@ -8,15 +8,31 @@ _LOGS = f"set {_CAPTURE}=true and export logs, too, which have the messages"
 _NO_CALLS = (
     f"it records no calls of models; instrument with opentelemetry-instrumentation-genai-openai, too, and {_LATEST}"
 )
+_CLIENT = (
+    "it records no messages; instrument the client of the model, too, such as openai, by OpenInference or OpenLLMetry"
+)
 _HINTS: Final = (
     ("opentelemetry.instrumentation.genai.openai_agents", _NO_CALLS),
     ("opentelemetry.instrumentation.genai", _LATEST),
     ("opentelemetry.util.genai", _LATEST),
     ("opentelemetry.instrumentation.openai_v2", _LOGS),
     ("opentelemetry.instrumentation.vertexai", _LOGS),
-    ("opentelemetry.instrumentation.google_genai", _LOGS),
+    ("opentelemetry.instrumentation.google_genai", _LATEST),
+    (
+        "opentelemetry.instrumentation.openai_agents",
+        "it records no answers of the chat API; use the Responses API, or openinference-instrumentation-openai-agents",
+    ),
     ("opentelemetry.instrumentation.botocore", _LOGS),
     ("opentelemetry.instrumentation", "set TRACELOOP_TRACE_CONTENT=true"),
+    ("openlit", "do not set capture_message_content=False"),
+    ("gcp.vertex.agent", f"set {_CAPTURE}=true"),
+    ("agent_framework", "set ENABLE_SENSITIVE_DATA=true, or call enable_instrumentation(enable_sensitive_data=True)"),
+    ("semantic_kernel", "set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"),
+    ("autogen-core", _CLIENT),
+    ("azure.core.tracing", "set AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true"),
+    ("azure.ai", "set AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true"),
+    ("litellm", "set litellm.turn_off_message_logging=False"),
+    ("langsmith", "set LANGSMITH_HIDE_INPUTS=false and LANGSMITH_HIDE_OUTPUTS=false"),
     ("openinference", "set OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS to false"),
     ("pydantic-ai", "use InstrumentationSettings(include_content=True)"),
     ("logfire", "use InstrumentationSettings(include_content=True), and no scrubbing of messages"),

@@ -9,11 +9,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.telemetry.answers import TracedAnswer, join_turns
+from agentv.telemetry.contents import with_results
 from agentv.telemetry.hints import content_hint
 from agentv.telemetry.history import OpenEnds
 from agentv.telemetry.shelf import SpanShelf
 from agentv.telemetry.spans import Span
-from agentv.telemetry.traces import Invocation, Trace, merged_spans, metadata_of, usage_of
+from agentv.telemetry.traces import Invocation, Trace, merged_spans, metadata_of, usage_of, without_system
 from agentv.types.messages import Message
 
 Unit: TypeAlias = Literal["answer", "conversation"]
@@ -49,6 +50,8 @@ class JoinReport(Struct):
     """Answers whose last call of a model asks for tools, and nothing continues it."""
     without_content: Counter[str] = field(default_factory=Counter)
     """Invocations without messages, by scope."""
+    without_answer: Counter[str] = field(default_factory=Counter)
+    """Invocations with a question and no answer, though they did not fail, by scope."""
     not_generative: int = 0
     """Traces without an agent or a call of a model."""
     problems: Counter[str] = field(default_factory=Counter)
@@ -59,6 +62,10 @@ class JoinReport(Struct):
             name = scope or "an instrumentation without a name"
             what = "1 answer has" if count == 1 else f"{count:,} answers have"
             yield f"{what} no messages in the traces of {name}: {content_hint(scope)}"
+        for scope, count in sorted(self.without_answer.items()):
+            name = scope or "an instrumentation without a name"
+            what = "1 question has" if count == 1 else f"{count:,} questions have"
+            yield f"{what} no answer in the traces of {name}: {content_hint(scope)}"
         if self.not_generative:
             what = "1 trace has" if self.not_generative == 1 else f"{self.not_generative:,} traces have"
             yield f"{what} no agent and no call of a model, so that there is nothing to judge"
@@ -148,9 +155,11 @@ class Joiner:
         if link is not None:
             session = session or self._sessions.get(link.name)
             waiting = self._waiting.pop(link.name, [])
-            if link.length == 0:
+            if link.is_incomplete and waiting:
+                each = _continued(waiting[-1].messages, each, link.length)
+            elif link.length == 0:
                 each = _continued(self._histories.pop(link.name, ()), each)
-            has_question = any(message.role == "user" for message in given[link.length :])
+            has_question = any(message.role == "user" for message in without_system(given)[link.length :])
             is_late = waiting and each.root.start_ns - _end_of(waiting) > self._idle_ns
             if waiting and (has_question or is_late or not each.is_call):
                 yield self._answer(waiting, session, is_open=True)
@@ -164,10 +173,14 @@ class Joiner:
             self._histories[name] = each.messages
             if len(self._histories) > _MOST_HISTORIES:
                 self._histories.popitem(last=False)
-        self._ends.add(scope, each.messages, each.root.end_ns, name, each.facts.response_id)
+        length = each.input_length if each.is_call else 0
+        self._ends.add(scope, each.messages, each.root.end_ns, name, each.facts.response_id, input_length=length)
         last = each.messages[-1] if each.messages else None
         if each.is_call and each.error is None and last is not None and (last.tool_calls or last.role == "tool"):
             self._waiting[name] = group
+            return
+        if not each.is_answered and each.error is None and each.problem is None:
+            self.report.without_answer[each.root.scope] += 1
             return
         yield self._answer(group, session, is_open=False)
 
@@ -192,9 +205,8 @@ class Joiner:
         ]
         self.report.answers += 1
         self.report.open += is_open
-        has_answer = any(message.role == "assistant" for message in last.messages[last.input_length :])
         error = None
-        if not has_answer and last.error is not None:
+        if not last.has_answer and last.error is not None:
             error = f"has no answer, because it failed: {last.error}"
         elif not last.messages:
             error = f"cannot be read: {last.problem}"
@@ -268,13 +280,13 @@ def _end_of(group: Sequence[Invocation]) -> int:
     return max(each.root.end_ns for each in group)
 
 
-def _continued(before: Sequence[Message], each: Invocation) -> Invocation:
-    """Return a call with the messages before it, which the server keeps."""
+def _continued(before: Sequence[Message], each: Invocation, known: int = 0) -> Invocation:
+    """Return a call with the messages before it, which the server keeps, or of which its input has some."""
     if not before:
         return each
-    new = tuple(message for message in each.messages if message.role != "system")
+    new = without_system(each.messages)[known:]
     length = len(before) + len(new) - len(each.messages[each.input_length :])
-    return replace(each, messages=(*before, *new), input_length=length)
+    return replace(each, messages=with_results((*before, *new), ()), input_length=length)
 
 
 def join_spans(spans: Iterable[Span], options: JoinOptions | None = None) -> tuple[list[TracedAnswer], JoinReport]:

@@ -74,6 +74,33 @@ def exported_suite(
     return ExportedSuite(cases, other_keys, tuple(dict.fromkeys(suite for suite, _, _ in records)))
 
 
+class JudgedCases(Struct, frozen=True):
+    """The cases of a run that did not pass, and what judged them."""
+
+    run_id: str
+    ids: frozenset[str]
+    evaluators: tuple[JsonValue, ...]
+    criteria: tuple[JsonValue, ...]
+
+
+def failed_cases(run: StoredRun, *, folder: Path) -> JudgedCases:
+    """Return the ids of the cases of a run that did not pass, and their evaluators.
+
+    `folder` is as for `exported_suite`. Raises ConfigError if their evaluators differ.
+    """
+    is_chosen = row_selector("failed", ())
+    names = {(row.slot.suite, row.eval_id) for row in run.results() if is_chosen(row)}
+    records = list(run.cases_named(names))
+    evaluators = [record.evaluators for record in records if isinstance(record.evaluators, list | tuple)]
+    if any(each != evaluators[0] for each in evaluators):
+        raise ConfigError(
+            f"the cases of run {run.run_id} have different evaluators; "
+            f"export them: agentv runs export {run.run_id} --failed -o {folder / 'failed.yaml'}"
+        )
+    ids = frozenset(eval_id for _, eval_id in names)
+    return JudgedCases(run.run_id, ids, tuple(evaluators[0]) if evaluators else (), tuple(_criteria(records)))
+
+
 def _tagged(record: CaseRecord, category: str | None) -> CaseRecord:
     return record if category is None else replace(record, tags=tuple(dict.fromkeys((*record.tags, category))))
 
