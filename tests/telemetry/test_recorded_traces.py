@@ -7,7 +7,7 @@ import pytest
 from tests.telemetry.agents import shop
 
 from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.binary import decode_file
+from agentv.telemetry.binary import read_export
 from agentv.telemetry.joining import JoinOptions, JoinReport, join_spans
 from agentv.telemetry.spans import Span, spans_of
 from agentv.types.messages_json import content_text
@@ -27,8 +27,7 @@ def spans(name: str) -> list[Span]:
         span
         for path in sorted(TRACES.glob(f"{name}*.pb"))
         if path.name in (f"{name}.pb", f"{name}.logs.pb")
-        for export in decode_file(path.read_bytes())
-        for span in spans_of(export)
+        for span in spans_of(read_export(path.read_bytes()))
     ]
 
 

@@ -12,7 +12,17 @@ _NO_CALLS = (
 _CLIENT = (
     "it records no messages; instrument the client of the model, too, such as openai, by OpenInference or OpenLLMetry"
 )
+_CLAUDE = (
+    "set OTEL_LOGS_EXPORTER=otlp, OTEL_LOG_USER_PROMPTS=1 and OTEL_LOG_TOOL_DETAILS=1 (older versions log no answers), "
+    "or score its transcripts in ~/.claude/projects instead"
+)
+_CODEX = (
+    "Codex logs prompts with log_user_prompt = true under [otel], but never its answers; score its transcripts in "
+    "~/.codex/sessions instead"
+)
 _HINTS: Final = (
+    ("com.anthropic.claude_code", _CLAUDE),
+    ("codex_otel", _CODEX),
     ("opentelemetry.instrumentation.genai.openai_agents", _NO_CALLS),
     ("opentelemetry.instrumentation.genai", _LATEST),
     ("opentelemetry.util.genai", _LATEST),

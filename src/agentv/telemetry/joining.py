@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.telemetry.agent_logs import AgentLogs
 from agentv.telemetry.answers import TracedAnswer, join_turns
 from agentv.telemetry.contents import with_results
 from agentv.telemetry.hints import content_hint
@@ -99,13 +100,16 @@ class Joiner:
         """The newest conversations that a server keeps, by which a call without their messages is completed."""
         self._turns: OrderedDict[str, list[TracedAnswer]] = OrderedDict()
         self._silent = _SilentCalls(self.report.without_content)
+        self._agents = AgentLogs(self.report.without_content, self.report.without_answer, self.report.problems)
         self._now_ns = self._closed_ns = 0
 
     def add(self, span: Span, *, file: str = "", line: int = 0, file_number: int = 0) -> None:
         """Add a span, or a log record, from a line of a file."""
         self.report.spans += 1
         self._now_ns = max(self._now_ns, span.start_ns)
-        self._shelf.add(replace(span, file=file, line=line, file_number=file_number))
+        placed = replace(span, file=file, line=line, file_number=file_number)
+        if not self._agents.take(placed):
+            self._shelf.add(placed)
 
     def ready(self) -> list[TracedAnswer]:
         """Return the answers of complete traces of a stream; [] unless enough span time has passed."""
@@ -134,8 +138,15 @@ class Joiner:
             for each in found:
                 yield from self._turn_of(self._answers_of(each))
         limit = None if is_end else self._now_ns - self._idle_ns
+        yield from self._turn_of(self._logged(limit))
         yield from self._turn_of(self._abandoned(limit))
         yield from self._ended_turns(limit)
+
+    def _logged(self, before_ns: int | None) -> Iterator[TracedAnswer]:
+        """Yield the answers that coding agents log as events without spans."""
+        for answer in self._agents.answers(before_ns):
+            self.report.answers += 1
+            yield answer
 
     def _answers_of(self, each: Invocation) -> Iterator[TracedAnswer]:
         if each.problem is not None and each.messages:

@@ -131,8 +131,8 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
     attributes = attributes_of(record.get("attributes"))
     name = _first(record, "eventName", "event_name") or attributes.get("event.name")
     event = SpanEvent(_text(name), attributes, any_value(record.get("body")))
-    time = _first(record, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
-    moment = _nanoseconds(time)
+    moment = _nanoseconds(_first(record, "timeUnixNano", "time_unix_nano"))
+    moment = moment or _nanoseconds(_first(record, "observedTimeUnixNano", "observed_time_unix_nano"))
     return Span(
         trace_id=_id_of(_first(record, "traceId", "trace_id")),
         span_id=_id_of(_first(record, "spanId", "span_id")),
