@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.telemetry.answers import TracedAnswer, join_turns
+from agentv.telemetry.closed import ClosedTraces
 from agentv.telemetry.hints import content_hint
 from agentv.telemetry.history import OpenEnds
 from agentv.telemetry.shelf import SpanShelf
@@ -18,7 +19,7 @@ from agentv.types.messages import Message
 
 Unit: TypeAlias = Literal["answer", "conversation"]
 DEFAULT_IDLE_S = 600.0
-_NS_PER_S = 10**9
+NS_PER_S = 10**9
 _MOST_SESSIONS = 100_000
 _MOST_HISTORIES = 1_000
 
@@ -31,6 +32,20 @@ class JoinOptions(Struct, frozen=True):
     """The span time after which a call that asked for tools is not waited for any more."""
     is_endless: bool = False
     """True for a stream: a trace is then complete when a span starts `idle_s` after its last one."""
+
+
+class _Waiting(Struct):
+    """What is kept until something continues it."""
+
+    calls: list[Invocation]
+    since_ns: int
+
+
+class _Turns(Struct):
+    """The answers of an open conversation."""
+
+    answers: list[TracedAnswer]
+    since_ns: int
 
 
 class JoinReport(Struct):
@@ -49,6 +64,14 @@ class JoinReport(Struct):
     """Answers whose last call of a model asks for tools, and nothing continues it."""
     without_content: Counter[str] = field(default_factory=Counter)
     """Invocations without messages, by scope."""
+    late: int = 0
+    """Invocations that complete an answer which was judged already."""
+    unfinished: int = 0
+    """Traces at the end whose agents are at work."""
+    untraced: int = 0
+    """Log records without a trace."""
+    cut: int = 0
+    """Traces that were joined before their end, because too many spans waited."""
     not_generative: int = 0
     """Traces without an agent or a call of a model."""
     problems: Counter[str] = field(default_factory=Counter)
@@ -71,8 +94,23 @@ class JoinReport(Struct):
         if self.guessed:
             what = "1 answer has" if self.guessed == 1 else f"{self.guessed:,} answers have"
             yield f"{what} several conversations with models; the last one was taken"
+        yield from self._notes_of_streams()
         for problem, count in sorted(self.problems.items()):
             yield f"not read in {'1 span' if count == 1 else f'{count:,} spans'}: {problem}"
+
+    def _notes_of_streams(self) -> Iterator[str]:
+        if self.unfinished:
+            what = "1 trace" if self.unfinished == 1 else f"{self.unfinished:,} traces"
+            yield f"not scored, because the agent is still at work, or its outermost span is not exported: {what}"
+        if self.late:
+            what = "1 span" if self.late == 1 else f"{self.late:,} spans"
+            yield f"left out, because {what} of an agent or a model came after the answer was judged"
+        if self.cut:
+            what = "1 trace was" if self.cut == 1 else f"{self.cut:,} traces were"
+            yield f"{what} judged before the end, because too many spans waited for it"
+        if self.untraced:
+            what = "1 log record names" if self.untraced == 1 else f"{self.untraced:,} log records name"
+            yield f"{what} no trace, so that no answer is read from {'it' if self.untraced == 1 else 'them'}"
 
 
 class Joiner:
@@ -81,17 +119,18 @@ class Joiner:
     def __init__(self, options: JoinOptions | None = None) -> None:
         self.report = JoinReport()
         self._options = options or JoinOptions()
-        self._idle_ns = int(self._options.idle_s * _NS_PER_S)
+        self._idle_ns = int(self._options.idle_s * NS_PER_S)
         self._shelf = SpanShelf()
         self._ends = OpenEnds()
-        self._waiting: OrderedDict[str, list[Invocation]] = OrderedDict()
+        self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         """Calls that ask for tools, by the id of the first one."""
         self._sessions: OrderedDict[str, str] = OrderedDict()
         """The session of each end of a conversation."""
         self._histories: OrderedDict[str, tuple[Message, ...]] = OrderedDict()
         """The newest conversations that a server keeps, by which a call without their messages is completed."""
-        self._turns: OrderedDict[str, list[TracedAnswer]] = OrderedDict()
+        self._turns: OrderedDict[str, _Turns] = OrderedDict()
         self._silent = _SilentCalls(self.report.without_content)
+        self._closed = ClosedTraces() if self._options.is_endless else None
         self._now_ns = self._closed_ns = 0
 
     def add(self, span: Span, *, file: str = "", line: int = 0, file_number: int = 0) -> None:
@@ -105,36 +144,48 @@ class Joiner:
         if not self._options.is_endless or self._now_ns < self._closed_ns + self._idle_ns // 10:
             return []
         self._closed_ns = self._now_ns
-        return list(self._join(self._shelf.ended_before(self._now_ns - self._idle_ns), is_end=False))
+        limit_ns = self._now_ns - self._idle_ns
+        return list(self._join(self._shelf.ended_before(limit_ns), limit_ns))
 
     def rest(self) -> list[TracedAnswer]:
         """Return the remaining answers, by their place in the files and by time."""
-        return sorted(self._join(self._shelf.all(), is_end=True), key=lambda answer: answer.order)
+        return sorted(self._join(self._shelf.all(), None), key=lambda answer: answer.order)
 
     def close(self) -> None:
         """Forget all spans."""
         self._shelf.close()
 
-    def _join(self, traces: Sequence[str], *, is_end: bool) -> Iterator[TracedAnswer]:
+    def _join(self, traces: Iterable[str], limit_ns: int | None) -> Iterator[TracedAnswer]:
+        """Yield the answers of traces, and those that nothing has continued since a moment; None means the end."""
         for trace_id in traces:
-            spans = list(self._shelf.take(trace_id))
-            merged = merged_spans(spans)
-            self.report.traces += 1
-            self.report.doubled += len(spans) - len(merged)
-            found = list(Trace(merged).invocations())
-            if not found:
-                self.report.not_generative += 1
-            for each in found:
-                yield from self._turn_of(self._answers_of(each))
-        limit = None if is_end else self._now_ns - self._idle_ns
-        yield from self._turn_of(self._abandoned(limit))
-        yield from self._ended_turns(limit)
+            yield from self._turn_of(self._answers_in(trace_id))
+        yield from self._turn_of(self._abandoned(limit_ns))
+        yield from self._ended_turns(limit_ns)
+
+    def _answers_in(self, trace_id: str) -> Iterator[TracedAnswer]:
+        spans = list(self._shelf.spans(trace_id))
+        self._shelf.drop(trace_id)
+        merged = merged_spans(spans)
+        is_known = self._closed is not None and trace_id in self._closed
+        new = merged if self._closed is None else self._closed.new_spans(trace_id, merged)
+        trace = Trace(new)
+        found = list(trace.invocations())
+        self.report.traces += not is_known
+        self.report.doubled += len(spans) - len(new)
+        self.report.not_generative += not found and not is_known
+        if self._closed is not None:
+            completing = self._closed.completing(trace_id, trace, found)
+            self.report.late += len(completing)
+            found = [each for each in found if each.root.span_id not in completing]
+            self._closed.add(trace_id, trace)
+        for each in found:
+            yield from self._answers_of(each)
 
     def _answers_of(self, each: Invocation) -> Iterator[TracedAnswer]:
         if each.problem is not None and each.messages:
             self.report.problems[each.problem] += 1
         self.report.guessed += each.is_ambiguous
-        if not each.messages and each.error is None and each.problem is None:
+        if each.is_silent:
             self._silent.count(each.root.scope, each.facts.response_id)
             return
         self._silent.exclude(each.facts.response_id)
@@ -147,7 +198,7 @@ class Joiner:
         session = each.facts.session
         if link is not None:
             session = session or self._sessions.get(link.name)
-            waiting = self._waiting.pop(link.name, [])
+            waiting = self._waiting.pop(link.name).calls if link.name in self._waiting else []
             if link.length == 0:
                 each = _continued(self._histories.pop(link.name, ()), each)
             has_question = any(message.role == "user" for message in given[link.length :])
@@ -167,7 +218,7 @@ class Joiner:
         self._ends.add(scope, each.messages, each.root.end_ns, name, each.facts.response_id)
         last = each.messages[-1] if each.messages else None
         if each.is_call and each.error is None and last is not None and (last.tool_calls or last.role == "tool"):
-            self._waiting[name] = group
+            self._waiting[name] = _Waiting(group, self._moment(_end_of(group)))
             return
         yield self._answer(group, session, is_open=False)
 
@@ -178,10 +229,10 @@ class Joiner:
 
     def _abandoned(self, before_ns: int | None) -> Iterator[TracedAnswer]:
         """Yield the answers that were waited for, and nothing continued before a moment; None means all."""
-        for name, group in list(self._waiting.items()):
-            if before_ns is None or _end_of(group) < before_ns:
+        for name, waiting in list(self._waiting.items()):
+            if before_ns is None or waiting.since_ns < before_ns:
                 del self._waiting[name]
-                yield self._answer(group, self._sessions.get(name), is_open=True)
+                yield self._answer(waiting.calls, self._sessions.get(name), is_open=True)
 
     def _answer(self, group: Sequence[Invocation], session: str | None, *, is_open: bool) -> TracedAnswer:
         first, last = group[0], group[-1]
@@ -224,13 +275,19 @@ class Joiner:
             if self._options.unit == "answer":
                 yield answer
             else:
-                self._turns.setdefault(answer.session or answer.span_id, []).append(answer)
+                turns = self._turns.setdefault(answer.session or answer.span_id, _Turns([], 0))
+                turns.answers.append(answer)
+                turns.since_ns = self._moment(answer.end_ns)
 
     def _ended_turns(self, before_ns: int | None) -> Iterator[TracedAnswer]:
         for session, turns in list(self._turns.items()):
-            if before_ns is None or turns[-1].end_ns < before_ns:
+            if before_ns is None or turns.since_ns < before_ns:
                 del self._turns[session]
-                yield join_turns(sorted(turns, key=lambda each: (each.start_ns, each.span_id)))
+                yield join_turns(sorted(turns.answers, key=lambda each: (each.start_ns, each.span_id)))
+
+    def _moment(self, end_ns: int) -> int:
+        """Return the moment from which `idle_s` counts for what ended then."""
+        return end_ns
 
 
 class _SilentCalls:

@@ -46,11 +46,18 @@ class Span(Struct, frozen=True, array_like=True, kw_only=True):
     file: str = ""
     line: int = 0
     file_number: int = 0
+    is_parent_remote: bool | None = None
+    """True if the parent is a span of another process; None if that is not known."""
 
     @property
     def key(self) -> tuple[str, str]:
         """The ids, which are the same in every copy of the span."""
         return self.trace_id, self.span_id
+
+
+def is_placeholder(span: Span) -> bool:
+    """Return True for what Logfire sends when a span starts, as a child of it."""
+    return span.attributes.get("logfire.span_type") == "pending_span"
 
 
 TRACE_KEYS: Final = ("resourceSpans", "resource_spans")
@@ -60,6 +67,7 @@ _LOG_SCOPE_KEYS = ("scopeLogs", "scope_logs", "instrumentationLibraryLogs")
 _KINDS = ("", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 _ERROR_CODES = ("2", "ERROR", "STATUS_CODE_ERROR")
 _COLUMN_PREFIX = "attributes."
+_HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200  # SpanFlags
 
 
 def is_export(value: object) -> bool:
@@ -160,7 +168,14 @@ def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, sco
         error=_error(status if isinstance(status, Mapping) else {}),
         service=service,
         scope=scope,
+        is_parent_remote=_is_parent_remote(value.get("flags")),
     )
+
+
+def _is_parent_remote(flags: JsonValue) -> bool | None:
+    if not isinstance(flags, int) or not flags & _HAS_IS_REMOTE:
+        return None
+    return bool(flags & _IS_REMOTE)
 
 
 def _single_span(value: JsonObject) -> Span:

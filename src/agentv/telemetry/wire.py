@@ -19,7 +19,7 @@ class WireError(ValueError):
 class _Field(NamedTuple):
     name: str
     kind: str
-    """`text`, `hex`, `bytes`, `int`, `bool`, `double`, `fixed`, or the name of a message."""
+    """`text`, `hex`, `bytes`, `int`, `bool`, `double`, `fixed`, `fixed32`, or the name of a message."""
     is_repeated: bool = False
 
 
@@ -45,6 +45,7 @@ _MESSAGES: Final[dict[str, dict[int, _Field]]] = {
         9: _ATTRIBUTES,
         11: _Field("events", "Event", is_repeated=True),
         15: _Field("status", "Status"),
+        16: _Field("flags", "fixed32"),
     },
     "Event": {1: _Field("timeUnixNano", "fixed"), 2: _Field("name", "text"), 3: _ATTRIBUTES},
     "Status": {2: _Field("message", "text"), 3: _Field("code", "int")},
@@ -71,7 +72,7 @@ _MESSAGES: Final[dict[str, dict[int, _Field]]] = {
     "KeyValueList": {1: _Field("values", "KeyValue", is_repeated=True)},
 }
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_WIRE_TYPES = {"int": _VARINT, "bool": _VARINT, "fixed": _FIXED64, "double": _FIXED64}
+_WIRE_TYPES = {"int": _VARINT, "bool": _VARINT, "fixed": _FIXED64, "double": _FIXED64, "fixed32": _FIXED32}
 """The wire type of each kind; texts, bytes and messages are `_BYTES`."""
 _MAX_DEPTH = 100
 _MAX_VARINT_SHIFT = 63
@@ -156,7 +157,7 @@ def _value(raw: _Raw, kind: str, depth: int) -> JsonValue:
             return raw.hex()
         case "bytes":
             return b64encode(raw).decode()
-        case "fixed":
+        case "fixed" | "fixed32":
             return int.from_bytes(raw, "little")
         case "double":
             return float(struct.unpack("<d", raw)[0])
