@@ -72,7 +72,6 @@ async def call_target(
     if on_log_line is not None:
         request = replace(request, on_log_line=partial(on_log_line, provider.target.name))
     started_at = clock()
-    ended_at: datetime | None = None
     result: ProviderResponse | Failure
     calls: tuple[CallRecord, ...] = ()
     try:
@@ -80,7 +79,6 @@ async def call_target(
             request, total_s=prepared.task.timeout_s, on_retry=on_retry, before_repeat=before_repeat
         )
         calls = result.calls
-        ended_at = answered_at(result, started_at, clock())
         if result.trace is not None and provider.is_code and TRACE_NOTE not in result.notes:
             result = replace(result, notes=(*result.notes, TRACE_NOTE))
     except ProviderError as error:
@@ -89,7 +87,9 @@ async def call_target(
         result = Failure("plugin_error", f"{described(error)}")
     # The wait for the account's rate limit does not count as time of the target.
     started_at = calls[0].started_at if calls else started_at
-    return CallOutcome(result=result, started_at=started_at, ended_at=ended_at or clock(), calls=calls)
+    return CallOutcome(
+        result=result, started_at=started_at, ended_at=answered_at(result, started_at, clock()), calls=calls
+    )
 
 
 def failed_outcome(error: ProviderError, *, started_at: datetime, ended_at: datetime) -> CallOutcome:

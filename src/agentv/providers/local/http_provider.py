@@ -41,6 +41,7 @@ from agentv.providers.local.otel_settings import (
     DEFAULT_WAIT_S,
     OtelWait,
     check_receiver,
+    check_wait,
     parse_listen,
 )
 from agentv.providers.local.span_receiver import SpanReceiver, shared_receiver, why_no_spans
@@ -211,6 +212,7 @@ class HttpSettings(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         """Reject invalid settings; the message starts with the setting's name."""
+        check_wait(self.otel_wait_s)
         check_receiver(self.otel_listen, token=self.otel_token, headers=self.headers, otel=self.otel)
         names = parse_url(self.url).names
         body = self.body_template()

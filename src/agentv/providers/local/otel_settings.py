@@ -13,9 +13,9 @@ from agentv.execution.hosts import is_loopback
 from agentv.telemetry.hints import CAPTURE, SEMCONV
 
 DEFAULT_WAIT_S: Final = 2.0
+MAX_WAIT_S: Final = 60.0
 OtelWait: TypeAlias = Annotated[
-    float,
-    Meta(ge=0, le=60, description="With `otel`: how many seconds to wait for late spans after an answer, at most."),
+    float, Meta(description="With `otel`: how many seconds to wait for late spans after an answer, at most.")
 ]
 
 DEFAULT_LISTEN: Final = "127.0.0.1:4318"
@@ -45,6 +45,12 @@ _DEFAULTS: Final[Mapping[str, str]] = {
 
 _PROXIES: Final = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 _LOOPBACK: Final = "127.0.0.1"
+
+
+def check_wait(wait_s: float) -> None:
+    """Raise ValueError for a wait that is too long, or none."""
+    if not 0 <= wait_s <= MAX_WAIT_S:
+        raise ValueError(f"otel_wait_s must be a number of seconds from 0 to {MAX_WAIT_S:g}")
 
 
 def check_variables(env: Mapping[str, str], *, otel: bool) -> None:

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agentv.execution.user_code import DeadlineError, call_user_code, described, load_object
-from agentv.providers.local.otel_settings import DEFAULT_WAIT_S, OtelWait, check_sdk
+from agentv.providers.local.otel_settings import DEFAULT_WAIT_S, OtelWait, check_sdk, check_wait
 from agentv.types.errors import MessageError, PluginError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -61,7 +61,8 @@ class PythonSettings(Struct, frozen=True):
     otel_wait_s: OtelWait = DEFAULT_WAIT_S
 
     def __post_init__(self) -> None:
-        """Reject `otel` where OpenTelemetry is not installed."""
+        """Reject `otel` where OpenTelemetry is not installed, and a wait that is too long."""
+        check_wait(self.otel_wait_s)
         check_sdk(otel=self.otel)
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
