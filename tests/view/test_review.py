@@ -92,6 +92,10 @@ def test_another_label_with_the_id_of_a_stored_one_is_a_conflict(review: Review)
     ada.send(item, ("verdict", "pass"))
     reply = ada.send(item, ("verdict", "fail"))
     assert (reply.status, [label.verdict for label in review.run.all_labels()]) == (409, ["pass"])
+    fields = (("item", str(item["item"])), ("label_id", item["label_id"]), ("verdict", "fail"))
+    page = post(ada.client, ada.path, *fields).text
+    assert "labelled in another tab" in page
+    assert f'href="/q/q/next?item={item["item"]}"' in page
 
 
 def test_undo_replaces_the_last_own_label_by_a_correction(review: Review) -> None:

@@ -19,7 +19,7 @@ from agentv.scoring.judges.reviewing import QueueLabels, Reviewed, make_label, q
 from agentv.storage.files.run_file import stamp_of
 from agentv.storage.run.first_answers import decode_result_line
 from agentv.storage.run.folder import append_event
-from agentv.storage.run.labels import LABELS_FILE, append_labels
+from agentv.storage.run.labels import LABELS_FILE, LabelConflictError, append_labels
 from agentv.storage.run.reviews import load_queue
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError, StorageError
@@ -54,6 +54,14 @@ class UnknownItemError(ConfigError):
 
 class BadLabelError(ConfigError):
     """A label that cannot be stored."""
+
+
+class LabelledAlreadyError(ConfigError):
+    """A reviewer sent another label of an item than the one that was stored from another window."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__("it was labelled in another tab or window; that label is stored, and this one is not")
 
 
 class GivenItem(Struct, frozen=True):
@@ -200,8 +208,8 @@ class ReviewSession:
     def save(self, reviewer: str, sent: SentLabel) -> Label:
         """Store a label, and return it once it is on disk. A label that is sent again is stored once.
 
-        Raises ReviewRefusedError, UnknownItemError, BadLabelError, and LabelConflictError if a label with this id says
-        something else.
+        Raises ReviewRefusedError, UnknownItemError, BadLabelError, and LabelledAlreadyError if the stored one of this
+        id says something else.
         """
         self._check_reviewer(reviewer)
         with self._lock:
@@ -228,7 +236,10 @@ class ReviewSession:
                 is_resolution=sent.is_resolution,
             )
             label = make_label(self.queue, item, reviewed, annotator=reviewer, time=self._clock())
-            (saved,) = append_labels(self.stored.folder, [label], run_id=self.stored.run_id, note=self._note)
+            try:
+                (saved,) = append_labels(self.stored.folder, [label], run_id=self.stored.run_id, note=self._note)
+            except LabelConflictError as error:
+                raise LabelledAlreadyError(sent.number) from error
             self._leases.pop(key, None)
             return saved
 
