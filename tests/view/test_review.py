@@ -1,5 +1,6 @@
 """Reviewers label the answers of a queue in the browser, blind, and only their own."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,16 @@ def test_a_label_that_is_sent_again_is_stored_once(review: Review) -> None:
     first, again = (ada.send(item, ("verdict", "pass")) for _ in range(2))
     assert (first.status, again.status) == (200, 200)
     assert len(list(review.run.all_labels())) == 1
+
+
+def test_a_run_that_is_deleted_during_its_review_is_named(review: Review) -> None:
+    ada = review.reviewer("ada")
+    item = ada.send(ada.next(), ("verdict", "pass")).json()["next"]
+    shutil.rmtree(review.run.folder)
+    replies = [ada.client.get("/q/q/next"), ada.send(item, ("verdict", "pass")), review.viewer.client().get("/q/q")]
+    for reply in replies:
+        assert (reply.status, f"run {review.run.run_id} was deleted" in reply.text) == (500, True)
+    assert not review.run.folder.exists()
 
 
 def test_another_label_with_the_id_of_a_stored_one_is_a_conflict(review: Review) -> None:

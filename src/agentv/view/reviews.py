@@ -18,7 +18,7 @@ from agentv.scoring.judges.preference import EQUAL
 from agentv.scoring.judges.reviewing import QueueLabels, Reviewed, make_label, queue_labels
 from agentv.storage.files.run_file import stamp_of
 from agentv.storage.run.first_answers import decode_result_line
-from agentv.storage.run.folder import append_event
+from agentv.storage.run.folder import RUN_FILE, append_event
 from agentv.storage.run.labels import LABELS_FILE, LabelConflictError, append_labels
 from agentv.storage.run.reviews import load_queue
 from agentv.storage.run.stored import StoredRun
@@ -142,8 +142,10 @@ class ReviewSession:
         )
 
     def labels(self) -> QueueLabels:
-        """Return the labels of the queue as they are stored now."""
+        """Return the labels of the queue as they are stored now. Raises StorageError if the run was deleted."""
         with self._lock:
+            if not (self.stored.folder / RUN_FILE).is_file():
+                raise StorageError(f"run {self.stored.run_id} was deleted: {self.stored.folder} has no {RUN_FILE}")
             stamp = stamp_of(self.stored.folder / LABELS_FILE)
             if self._labels is None or self._labels[0] != stamp:
                 # Lines are only ever added.
