@@ -279,6 +279,25 @@ def test_disagreements_are_a_queue_that_a_named_reviewer_resolves(review: Review
     assert ada.send(third, ("verdict", "pass"), path="/q/q/conflicts").status == 400
 
 
+def test_a_disputed_answer_is_given_to_another_when_its_lease_ends(review: Review) -> None:
+    ada, bob = review.reviewer("ada"), review.reviewer("bob")
+    ada.review()
+    shared = next(n for n in review.session.labels().items_of("ada") if n in review.session.labels().items_of("bob"))
+    item = bob.client.get(f"/q/q/next.json?item={shared}").json()
+    bob.send(item, ("verdict", "fail" if "is good" in item["answer"] else "pass"))
+    bob.review()
+    path = "/q/q/conflicts"
+    held = ada.client.get(f"{path}.json").json()
+    assert bob.client.get(f"{path}.json").json()["item"] is None
+    NOW[0] = LEASE_S + 1
+    taken = bob.client.get(f"{path}.json").json()
+    assert (taken["item"], held["item"]) == (shared, shared)
+    assert bob.send(taken, ("verdict", "pass"), path=path).status == 200
+    late = ada.send(held, ("verdict", "fail"), path=path)
+    assert (late.status, "resolved already" in late.text) == (400, True)
+    assert [label.verdict for label in review.run.labels() if label.resolution] == ["pass"]
+
+
 def test_a_review_that_is_not_blind_shows_and_stores_what_it_shows(tmp_path: Path) -> None:
     run = store_run(tmp_path / ".agentv")
     with serving_review(run, ReviewPlan(name="open", reviewers=("ada",), blind=False)) as (viewer, _):

@@ -194,7 +194,7 @@ class ViewServer:
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         host = request.headers.get("Host")
         if not self._access.is_expected_host(host):
-            return _refused("This host is not the viewer's", "Open the address that agentv view printed.")
+            return _refused("This host is not the viewer's", "Open the address that the command printed.")
         if request.method not in _READING and not is_same_origin(request.headers.get("Origin"), host):
             return _refused("Refused", "Only the viewer's own pages may change something.")
         if request.path.startswith("/assets/"):
@@ -203,7 +203,7 @@ class ViewServer:
         if token is not None and request.method in _READING:
             return self._signed_in(request, token)
         if self._reviewer(request) is None:
-            return _refused("A token is needed", "Open the address that agentv view printed; it contains the token.")
+            return _refused("A token is needed", "Open the address that the command printed; it contains the token.")
         return await handler(request)
 
     def _reviewer(self, request: web.Request) -> str | None:
