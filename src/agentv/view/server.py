@@ -14,9 +14,8 @@ from typing import Self, TypeAlias, TypeVar
 from aiohttp import web
 
 from agentv.execution.hosts import url_of
-from agentv.reports.text.markup import element
+from agentv.reports.text.markup import Html, element
 from agentv.reports.text.printable import one_line
-from agentv.storage.run.labels import LabelConflictError
 from agentv.types.errors import AgentvError
 from agentv.types.messages_json import compact_json
 from agentv.view.access import READER, SECURITY_HEADERS, Access, is_same_origin
@@ -35,7 +34,7 @@ from agentv.view.pages.rows import rows_page
 from agentv.view.pages.run import run_page
 from agentv.view.pages.runs import runs_page
 from agentv.view.pages.trend import trend_page
-from agentv.view.reviews import BadLabelError, ReviewRefusedError, Reviews, UnknownItemError
+from agentv.view.reviews import BadLabelError, LabelledAlreadyError, ReviewRefusedError, Reviews, UnknownItemError
 
 _LOG = logging.getLogger(__name__)
 
@@ -85,7 +84,7 @@ _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     ReviewRefusedError: (403, "Refused"),
     UnknownItemError: (404, "Not found"),
     BadLabelError: (400, "This label cannot be saved"),
-    LabelConflictError: (409, "This answer is labelled already"),
+    LabelledAlreadyError: (409, "This answer is labelled already"),
     OSError: (500, "A file of the run cannot be read"),  # among them StorageError
     sqlite3.Error: (500, "The index of the run cannot be used"),
 }
@@ -195,7 +194,7 @@ class ViewServer:
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         host = request.headers.get("Host")
         if not self._access.is_expected_host(host):
-            return _refused("This host is not the viewer's", "Open the address that agentv view printed.")
+            return _refused("This host is not the viewer's", "Open the address that the command printed.")
         if request.method not in _READING and not is_same_origin(request.headers.get("Origin"), host):
             return _refused("Refused", "Only the viewer's own pages may change something.")
         if request.path.startswith("/assets/"):
@@ -204,7 +203,7 @@ class ViewServer:
         if token is not None and request.method in _READING:
             return self._signed_in(request, token)
         if self._reviewer(request) is None:
-            return _refused("A token is needed", "Open the address that agentv view printed; it contains the token.")
+            return _refused("A token is needed", "Open the address that the command printed; it contains the token.")
         return await handler(request)
 
     def _reviewer(self, request: web.Request) -> str | None:
@@ -320,9 +319,18 @@ def _error_page(error: Exception, request: Request) -> Page:
     status, title = next(
         (found for kind, found in _STATUS.items() if isinstance(error, kind)), (500, "This page cannot be shown")
     )
+    return error_page(title, one_line(str(error)), status=status, hint=_hint(error, request))
+
+
+def _hint(error: Exception, request: Request) -> Html | None:
+    """Return where a reviewer goes on, None for others."""
     own = request.reviews.reviewed(request.reviewer)
-    hint = element("a", "Go on with your review", href=path_to("q", own[0].queue.name, "next")) if own else None
-    return error_page(title, one_line(str(error)), status=status, hint=hint)
+    if not own:
+        return None
+    path = path_to("q", own[0].queue.name, "next")
+    if isinstance(error, LabelledAlreadyError):
+        return element("a", "Correct the stored label", href=f"{path}?item={error.number}")
+    return element("a", "Go on with your review", href=path)
 
 
 def _refused(title: str, message: str) -> web.Response:
