@@ -23,7 +23,7 @@ from agentv.view.address import BadAddressError, Query, path_to
 from agentv.view.assets import asset_at
 from agentv.view.library import CopiedRunError, IncomparableRunsError, Library, UnknownRunError
 from agentv.view.pages.categories import categories_page, change_categories
-from agentv.view.pages.compare import compare_page, compare_two_page
+from agentv.view.pages.compare import compare_first_look, compare_page, compare_two_page
 from agentv.view.pages.grid import grid_page
 from agentv.view.pages.judge import judge_page
 from agentv.view.pages.page import Page, Request, Saved, error_page, page_html, preparing_page
@@ -61,6 +61,8 @@ _PAGES: Mapping[str, MakePage] = {
     "/q/{queue}/conflicts": conflicts_page,
     "/categories/{run}": categories_page,
 }
+_FIRST_LOOKS: Mapping[MakePage, Callable[[Request], Page | None]] = {compare_page: compare_first_look}
+"""What is shown of a page that takes long to make, while it is made."""
 _CHANGES: Mapping[str, Change] = {
     "/q/{queue}/next": save_label,
     "/q/{queue}/conflicts": save_resolution,
@@ -235,6 +237,12 @@ class ViewServer:
         return web.Response(body=asset.body, content_type=asset.content_type, charset="utf-8", headers=headers)
 
     async def _page(self, make: MakePage, request: web.Request) -> web.StreamResponse:
+        look = _FIRST_LOOKS.get(make)
+        if look is not None:
+            page = await self._in_thread(_looked_at, look, self._asked(request))
+            if page is not None:
+                self._making(make, request)
+                return _page_response(request, page)
         pending = self._making(make, request)
         done, _ = await asyncio.wait({pending}, timeout=_PATIENCE_S)
         # Otherwise it is finished in the background, and what it is made from is known at the next request.
@@ -305,6 +313,13 @@ def _page_or_error(make: MakePage, request: Request) -> Page:
         return make(request)
     except (AgentvError, OSError, sqlite3.Error) as error:
         return _error_page(error, request)
+
+
+def _looked_at(look: Callable[[Request], Page | None], request: Request) -> Page | None:
+    try:
+        return look(request)
+    except (AgentvError, OSError, sqlite3.Error):
+        return None  # the page itself says what is wrong
 
 
 def _saved_or_error(change: Change, request: Request) -> Saved | Page:

@@ -223,6 +223,7 @@ addEventListener("popstate", () => {
 
 // --- A run that is going on: asked for every two seconds, replaced when it has changed ---
 
+const going = live?.querySelector("span").textContent; // "running", or "counting" for a page that is being made
 let timer = 0;
 let isPaused = false;
 
@@ -239,11 +240,12 @@ async function poll() {
   try {
     const loaded = await load(location.href, { cache: "no-store", headers: tag ? { "If-None-Match": tag } : {} });
     if (loaded.isStale()) return;
-    if (loaded.response.status === 304) setLive("running");
+    if (loaded.response.status === 304) setLive(going);
     else if (!loaded.response.ok || !loaded.next) return location.reload();
     else {
-      setLive("running");
-      if (show(loaded) && !("live" in main.dataset)) announce(`The run has ended. ${words(main.querySelector("h1"))}`);
+      setLive(going);
+      const ended = going === "running" ? "The run has ended. " : "";
+      if (show(loaded) && !("live" in main.dataset)) announce(`${ended}${words(main.querySelector("h1"))}`);
     }
   } catch (error) {
     if (error.name === "AbortError") return;
