@@ -56,7 +56,7 @@ if __name__ == "__main__":
     place.mkdir(parents=True, exist_ok=True)
     for agent_name in sys.argv[2:] or ("claude", "codex"):
         with tempfile.TemporaryDirectory() as made:
-            _, _, sent = run_with_telemetry(agent_name, Path(made))
+            *_, sent = run_with_telemetry(agent_name, Path(made))
             lines = (json.dumps(shortened(each, Path(made)), separators=(",", ":")) for each in sent)
             (place / f"{agent_name}.jsonl").write_text("".join(f"{line}\n" for line in lines))
         print(agent_name, (place / f"{agent_name}.jsonl").stat().st_size)

@@ -26,9 +26,10 @@ def recorded(name: str) -> list[Span]:
 def record(scope: str, name: str, at_s: float, attributes: dict[str, Any]) -> list[Span]:
     moment = str(int(START) + int(at_s * SECOND))
     given = {"event.name": name, **attributes}
-    one = {"timeUnixNano": moment, "attributes": [attribute(*item) for item in given.items()]}
-    logs = [{"scope": {"name": scope}, "logRecords": [one]}]
-    return spans_of({"resourceLogs": [{"resource": {"attributes": []}, "scopeLogs": logs}]})
+    one: Any = {"timeUnixNano": moment, "attributes": [attribute(*item) for item in given.items()]}
+    logs: Any = [{"scope": {"name": scope}, "logRecords": [one]}]
+    export: Any = {"resourceLogs": [{"resource": {"attributes": []}, "scopeLogs": logs}]}
+    return spans_of(export)
 
 
 def claude(name: str, at_s: float, prompt_id: str = "p1", **attributes: Any) -> list[Span]:

@@ -152,7 +152,9 @@ class Joiner:
         if each.problem is not None and each.messages:
             self.report.problems[each.problem] += 1
         self.report.guessed += each.is_ambiguous
-        if not each.messages and each.error is None and each.problem is None:
+        # Some instrumentations record messages without their contents.
+        is_silent = not any(message.content for message in each.messages)
+        if is_silent and each.error is None and each.problem is None:
             self._silent.count(each.root.scope, each.facts.response_id)
             return
         self._silent.exclude(each.facts.response_id)

@@ -31,13 +31,19 @@ class SpanShelf:
 
     def add(self, span: Span) -> None:
         """Add a span."""
-        data = self._encoder.encode(span)
+        data = self._encode(span)
         self._file.seek(self._end)
         self._file.write(data)
         self._places.setdefault(span.trace_id, array("Q")).extend((self._end, len(data)))
         self._end += len(data)
         start, end = self._times.get(span.trace_id, (span.start_ns, span.end_ns))
         self._times[span.trace_id] = min(start, span.start_ns), max(end, span.end_ns)
+
+    def _encode(self, span: Span) -> bytes:
+        try:
+            return self._encoder.encode(span)
+        except (OverflowError, UnicodeEncodeError):
+            return self._encoder.encode(_encodable(msgspec.to_builtins(span)))
 
     def ended_before(self, moment_ns: int) -> list[str]:
         """Return the traces whose last span ended before a moment, in order of their start."""
@@ -64,3 +70,25 @@ class SpanShelf:
         """Delete the file."""
         if self._opened is not None:
             self._opened.close()
+
+
+_LARGEST = 2**63
+_MOST = 10**308
+"""Of a larger integer, a float cannot be made."""
+
+
+def _encodable(value: object) -> object:
+    """Return a value with floats for integers of more than 64 bits, and question marks for lone surrogates."""
+    match value:
+        case bool():
+            return value
+        case int():
+            return value if -_LARGEST <= value < _LARGEST else float(min(max(value, -_MOST), _MOST))
+        case str():
+            return value.encode(errors="replace").decode()
+        case dict():
+            return {_encodable(key): _encodable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_encodable(item) for item in value]
+        case _:
+            return value
