@@ -55,8 +55,9 @@ class Invocation(Struct, frozen=True, kw_only=True):
 
     @property
     def is_silent(self) -> bool:
-        """True if nothing was recorded of what was said."""
-        return not self.messages and self.error is None and self.problem is None
+        """True if nothing was recorded of what was said; some instrumentations record messages without contents."""
+        has_content = any(message.content for message in self.messages)
+        return not has_content and self.error is None and self.problem is None
 
 
 def merged_spans(spans: Iterable[Span]) -> list[Span]:
