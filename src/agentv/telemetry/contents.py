@@ -3,11 +3,14 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import cast
+
+import msgspec
 
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.reading import PROMPT, RESPONSE, read_text_or_messages
-from agentv.messages.shapes.reading import read_messages
+from agentv.messages.shapes.reading import join_reasoning, read_messages
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role, ToolCall
@@ -15,6 +18,7 @@ from agentv.types.messages_json import compact_json
 
 _CALLS = ("tool_call", "function", "tool-call")
 _RESULTS = ("tool_call_response", "tool_result", "tool-result")
+_LONGEST_REMEMBERED = 8192
 _MEDIA = ("image", "audio", "video")
 
 
@@ -28,7 +32,7 @@ def listed_messages(value: JsonValue, at: str) -> tuple[Message, ...] | None:
         given = [given]
     if not isinstance(given, list | tuple) or not given or not all(isinstance(each, Mapping) for each in given):
         return None
-    return read_messages(conversation(given), at)
+    return _read_all(given, at)
 
 
 def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
@@ -46,11 +50,34 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
         and value
         and all(isinstance(each, Mapping) and "role" in each for each in value)
     ):
-        return read_messages(conversation(value), at)
+        return _read_all(value, at)
     found = read_text_or_messages(value, at, PROMPT if role == "user" else RESPONSE)
     if isinstance(found, tuple):
         return found
     return (Message(role, found if isinstance(found, str) else compact_json(value)),)
+
+
+def _read_all(messages: Sequence[JsonValue], at: str) -> tuple[Message, ...]:
+    """Return a list as messages. Each call of a model repeats those before it, which are read once."""
+    try:
+        return join_reasoning(each for message in messages for each in _read_one(message))
+    except MessageError:  # read again for the place of the message
+        return read_messages(conversation(messages), at)
+
+
+def _read_one(message: JsonValue) -> tuple[Message, ...]:
+    try:
+        packed = msgspec.msgpack.encode(message)
+    except (ValueError, OverflowError, RecursionError):  # a lone surrogate, or a large number
+        packed = b""
+    if 0 < len(packed) <= _LONGEST_REMEMBERED:
+        return _read_packed(packed)
+    return read_messages(conversation([message]), "$")
+
+
+@lru_cache(maxsize=1024)
+def _read_packed(packed: bytes) -> tuple[Message, ...]:
+    return read_messages(conversation([msgspec.msgpack.decode(packed)]), "$")
 
 
 def unwrapped(value: JsonValue) -> JsonValue:
