@@ -43,6 +43,16 @@ class _Waiting(Struct):
     since_ns: int
 
 
+class ReadTrace(Struct, frozen=True):
+    """The new spans of a trace, and the invocations in them."""
+
+    trace_id: str
+    trace: Trace
+    found: list[Invocation]
+    copies: int
+    """The number of spans that are not new."""
+
+
 class _Turns(Struct):
     """The answers of an open conversation."""
 
@@ -175,21 +185,18 @@ class Joiner:
         yield from self._ended_turns(limit_ns)
 
     def _answers_in(self, trace_id: str) -> Iterator[TracedAnswer]:
-        spans = list(self._shelf.spans(trace_id))
+        read = self._read(trace_id)
         self._shelf.drop(trace_id)
-        merged = merged_spans(spans)
-        is_known = self._closed is not None and trace_id in self._closed
-        new = merged if self._closed is None else self._closed.new_spans(trace_id, merged)
-        trace = Trace(new)
-        found = list(trace.invocations())
-        self.report.traces += not is_known
-        self.report.doubled += len(spans) - len(new)
-        self.report.not_generative += not found and not is_known
+        is_known, found = False, read.found
+        self.report.doubled += read.copies
         if self._closed is not None:
-            completing = self._closed.completing(trace_id, trace, found)
+            is_known = trace_id in self._closed
+            completing = self._closed.completing(trace_id, read.trace, found)
             self.report.late += len(completing)
             found = [each for each in found if each.root.span_id not in completing]
-            self._closed.add(trace_id, trace)
+            self._closed.add(trace_id, read.trace)
+        self.report.traces += not is_known
+        self.report.not_generative += not read.found and not is_known
         for each in found:
             yield from self._answers_of(each)
 
@@ -198,6 +205,16 @@ class Joiner:
         for answer in self._agents.answers(before_ns):
             self.report.answers += 1
             yield answer
+
+    def _read(self, trace_id: str) -> ReadTrace:
+        """Return the invocations in the spans of a trace that were not joined before."""
+        return self._read_spans(trace_id, list(self._shelf.spans(trace_id)))
+
+    def _read_spans(self, trace_id: str, spans: Sequence[Span]) -> ReadTrace:
+        merged = merged_spans(spans)
+        new = merged if self._closed is None else self._closed.new_spans(trace_id, merged)
+        trace = Trace(new)
+        return ReadTrace(trace_id, trace, list(trace.invocations()), len(spans) - len(new))
 
     def _answers_of(self, each: Invocation) -> Iterator[TracedAnswer]:
         if each.problem is not None and each.messages:
