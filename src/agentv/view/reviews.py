@@ -65,7 +65,7 @@ class LabelledAlreadyError(ConfigError):
 
     def __init__(self, number: int) -> None:
         self.number = number
-        super().__init__("it was labelled in another tab or window; that label is stored, and this one is not")
+        super().__init__("this answer was labelled in another tab or window; that label is stored, and yours is not")
 
 
 class GivenItem(Struct, frozen=True):
