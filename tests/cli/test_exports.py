@@ -20,7 +20,7 @@ from tests.support.score_services import (
     traced_lines,
 )
 
-from agentv.engine.stored.otel import END_WAIT_S
+from agentv.engine.stored.sending import END_WAIT_S
 
 SCORE = ("score", "log.jsonl", "--config", "score.yaml", "--display", "none")
 
@@ -78,6 +78,19 @@ def test_a_run_that_was_made_without_the_option_is_sent_later(project: Project, 
         f"phoenix: 2 results sent to {phoenix.url}\n",
     )
     assert len(phoenix.scores) == 2
+
+
+def test_an_export_of_langfuse_gets_its_scores_back(project: Project, langfuse: Service) -> None:
+    log = Path(__file__).parents[1] / "fixtures" / "logs" / "langfuse.jsonl"
+    (project.folder / "log.jsonl").write_text(log.read_text())
+    (project.folder / "score.yaml").write_text("evaluators: [{name: short, type: length, max: 900}]\n")
+    project.call(*SCORE, "--export", "langfuse")
+    assert {(score.trace_id, score.span_id) for score in langfuse.scores.values()} == {
+        ("4bf92f3577b34da6a3ce929d0e0e4736", "9f3c1d2e5b6a7081"),
+        ("4bf92f3577b34da6a3ce929d0e0e4737", "9f3c1d2e5b6a7082"),
+        ("4bf92f3577b34da6a3ce929d0e0e4738", ""),
+        ("4bf92f3577b34da6a3ce929d0e0e4739", ""),
+    }
 
 
 def test_a_rescored_judgement_replaces_the_first_one(project: Project, phoenix: Service, langfuse: Service) -> None:

@@ -64,6 +64,11 @@ def test_a_scored_trace_is_named_wherever_its_row_is_shown(agentv: Call) -> None
     assert (line["file"], line["line"], line["trace_id"], line["span_id"]) == ("traces.jsonl", "2", TRACE, SPAN)
 
 
+def test_a_case_that_is_named_by_its_trace_is_found(agentv: Call) -> None:
+    agentv("score", "traces.jsonl", "--config", "config.yaml")
+    assert f"has no case '{TRACE}'. From that trace or span: '{SPAN}'." in agentv("show", "latest", TRACE)
+
+
 def test_a_scored_transcript_is_named_by_file_and_line(agentv: Call) -> None:
     write_session("Fix it", name="s")
     agentv("score", "sessions", "--config", "config.yaml")
@@ -109,3 +114,16 @@ def test_a_place_in_metadata_that_is_none_is_not_shown(agentv: Call) -> None:
     Path("log.jsonl").write_text('{"id": "1", "prompt": "a", "expected": "b", "metadata.origin": "the web"}\n')
     Path("suite.yaml").write_text(f"{SUITE}evalcases: {{file: log.jsonl}}\n")
     assert "from     │" not in agentv("run", "suite.yaml", "--target", "new")
+
+
+def test_a_logged_image_cannot_be_exported_and_thoughts_of_earlier_turns_are_left_out(agentv: Call) -> None:
+    image = {"type": "uri", "modality": "image", "uri": "https://example.com/a.png"}
+    thought = {"role": "assistant", "parts": [{"type": "reasoning", "content": "Hm."}, *assistant("Hello")["parts"]]}
+    shown = {"role": "user", "parts": [*user("What is this?")["parts"], image]}
+    spans = [call(1, [shown], assistant("A cat.")), call(2, [user("Hi"), thought, user("Bye")], assistant("."), at_s=1)]
+    Path("traces.jsonl").write_text("".join(f"{json.dumps(export(each))}\n" for each in spans))
+    agentv("score", "traces.jsonl", "--config", "config.yaml")
+    assert "has an image or another attachment that was logged" in agentv("runs", "export", "latest", "-o", "all.yaml")
+    assert not Path("all.yaml").exists()
+    agentv("runs", "export", "latest", "--case", SPAN, "-o", "one.yaml")
+    assert "1 file checked: 1 warning\n" in agentv("check", "one.yaml"), "only that no target is chosen"

@@ -14,7 +14,7 @@ from tests.support.carrying import Project
 from tests.support.collectors import Collector, Respond, collecting
 from tests.support.loopback import Answer, hang_up, never_answer, serving
 
-from agentv.engine.stored.otel import END_WAIT_S
+from agentv.engine.stored.sending import END_WAIT_S
 
 DEAD = "http://127.0.0.1:9"
 

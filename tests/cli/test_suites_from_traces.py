@@ -154,6 +154,21 @@ def test_what_cannot_become_a_case_is_counted_with_its_place(generate: Call) -> 
     assert "no case, because they have no answer to compare with: 1 (log.jsonl:3)\n" in out
 
 
+def test_a_question_with_an_image_becomes_no_case_and_thoughts_of_earlier_turns_are_left_out(
+    agentv: Call, generate: Call
+) -> None:
+    image = {"type": "uri", "modality": "image", "uri": "https://example.com/a.png"}
+    thought = {"role": "assistant", "parts": [{"type": "reasoning", "content": "Hm."}, *assistant("Hello")["parts"]]}
+    shown = {"role": "user", "parts": [*user("What is this?")["parts"], image]}
+    write_traces(
+        call(1, [shown], assistant("A cat.")), call(2, [user("Hi"), thought, user("Bye")], assistant("Bye."), at_s=1)
+    )
+    _, out, _ = generate("--from-traces", "traces.jsonl")
+    assert "no case, because they have an image or another attachment" in out
+    assert [each["content"] for each in cases()[0]["input"]] == ["Hi", "Hello", "Bye"]
+    assert agentv("check", "suite.yaml")[0] == 0
+
+
 def test_only_answers_that_did_not_pass_become_cases_with_their_evaluators(agentv: Call, generate: Call) -> None:
     write_traces(asked(1, "Where?"), asked(2, "When?", "No idea."))
     agentv("score", "traces.jsonl", "--config", "config.yaml", "--name", "monday")
@@ -182,6 +197,16 @@ def test_limit_sample_and_since_select_answers(generate: Call) -> None:
     Path("suite.yaml").unlink()
     generate("--from-traces", "sessions", "--sample", "3")
     assert len(ids()) == 3
+
+
+def test_notes_say_what_options_did_and_what_was_not_read(generate: Call) -> None:
+    Path("log.jsonl").write_text('{"id": "1", "prompt": "a", "response": "b"}\n')
+    arguments = ("--from-traces", "log.jsonl", "--since", "1d", "--map", "response=reply", "--map", "prompt=ask")
+    _, out, _ = generate("--from-traces", "log.jsonl", "--since", "1d", "--sample", "100%", "--sample-by", "session")
+    assert "note: taken, although --since is given, because they have no time: 1 answer\n" in out
+    Path("suite.yaml").unlink()
+    _, out, _ = generate(*arguments)
+    assert "no line has the path of --map" in out
 
 
 def test_cases_are_added_to_a_suite_that_has_some_of_the_questions(agentv: Call, generate: Call) -> None:

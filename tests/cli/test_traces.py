@@ -153,4 +153,4 @@ def test_spans_that_the_sdk_printed_are_joined(agentv: Call) -> None:
     code, out = score(agentv, "a.json")
     assert code == 0, out
     [one] = judged()
-    assert (one["source"]["span_id"], one["inputSnapshot"]["metadata"]["agent"]) == ("0x3", "shop")
+    assert (one["source"]["span_id"], one["inputSnapshot"]["metadata"]["agent"]) == ("3", "shop")

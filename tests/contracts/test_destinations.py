@@ -25,7 +25,7 @@ from tests.support.score_services import (
 )
 
 from agentv.cli.main import main
-from agentv.engine.stored.otel import END_WAIT_S
+from agentv.engine.stored.sending import END_WAIT_S
 
 DEAD = "http://127.0.0.1:9"
 HEADER = "s3same-0tel-0pen"

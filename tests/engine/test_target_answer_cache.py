@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from tests.support.fake_server import serving_fake
 from tests.support.loopback import reply, serving
+from tests.support.ports import free_port
 
 from agentv import EvalCase, EvaluatorConfig, Message, RunReport, TargetConfig, evaluate
 from agentv.fake import FakeServer
@@ -256,3 +257,14 @@ def test_what_redact_names_gets_into_no_cache(tmp_path: Path) -> None:
         assert len(server.calls) == 1
     (file,) = (path for path in (tmp_path / ".agentv" / "cache").rglob("*") if path.is_file())
     assert "4711" not in file.read_text()
+
+
+def test_an_answer_whose_spans_are_missing_is_not_cached(tmp_path: Path) -> None:
+    """A later run would get it without tool calls, and without a word about that."""
+    with serving(reply('{"text": "said it"}', headers={"Content-Type": "application/json"})) as service:
+        settings: dict[str, Any] = {"url": f"{service.url}/ask", "body": {"q": "{{ question }}"}}
+        otel: dict[str, Any] = {"otel": True, "otel_wait_s": 0, "otel_listen": f"127.0.0.1:{free_port()}"}
+        web = TargetConfig("service", "http", {**settings, **otel})
+        for _ in range(2):
+            evaluate([case("a")], target=web, evaluators=[HAS], folder=tmp_path, cache="on")
+        assert len(service.requests) == 2

@@ -184,6 +184,7 @@ def answers(draw: st.DrawFn) -> Answer:
             workspace=maybe(json_objects),
             exit_code=maybe(st.integers(-64, 255)),
             log_paths=tuples(texts),
+            notes=tuples(texts),
             request=maybe(json_objects),
             error=maybe(failures),
             estimated=st.booleans(),

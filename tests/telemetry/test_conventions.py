@@ -140,6 +140,8 @@ def test_a_span_of_the_sdk_is_read_as_it_is() -> None:
             "attributes": CONVENTIONS["messages as JSON"], "events": []}  # fmt: skip
     [logged] = read_value(line)
     assert (logged.given.text, logged.given.duration_ms) == (ANSWER, 1000.0)
+    [one] = join_spans(spans_of(line))[0]
+    assert (one.trace_id, one.span_id) == ("1", "2"), "other programs have the ids without 0x"
 
 
 def test_a_failed_span_is_an_error_that_says_why() -> None:

@@ -86,6 +86,12 @@ def test_ids_come_from_the_metadata_of_other_answers(metadata: dict[str, Any], e
     assert (score.trace_id, score.span_id) == expected
 
 
+def test_a_case_made_from_an_earlier_answer_does_not_have_its_trace() -> None:
+    metadata = {"trace_id": TRACE, "span_id": SPAN, "origin": {"run": "earlier", "trace_id": TRACE, "span_id": SPAN}}
+    assert scores_of(judged(trace_id="", span_id="", metadata=metadata), SILENT) == NO_TRACE
+    assert scores(judged(metadata=metadata))[0].span_id == SPAN
+
+
 def test_an_evaluator_of_several_criteria_has_a_score_for_each() -> None:
     results = (
         EvaluationResult("polite", score=True, value=1.0, reasoning="says please"),

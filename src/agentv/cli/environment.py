@@ -49,13 +49,16 @@ def variables_in_force(context: click.Context) -> tuple[str, ...]:
         for each in _options(context.command)
         if context.get_parameter_source(each.name or "") is ParameterSource.ENVIRONMENT
     ]
-    return tuple(f"{each.envvar}={_shown(os.environ.get(str(each.envvar), ''))}" for each in found)
+    return tuple(f"{each.envvar}={_shown(str(each.envvar))}" for each in found)
 
 
-def _shown(value: str) -> str:
-    from agentv.templating.secrets import SecretRedactor, looks_secret
+def _shown(name: str) -> str:
+    from agentv.templating.secrets import REDACTED, SecretRedactor, looks_secret
     from agentv.templating.store_url import secrets_of_urls
 
+    value = os.environ.get(name, "")
+    if looks_secret(name):
+        return REDACTED
     pairs = (line.partition("=") for line in value.splitlines())
     secrets = [text for name, _, text in pairs if text and looks_secret(name.strip())]
     return SecretRedactor([*secrets, *secrets_of_urls([value])]).redact("; ".join(value.splitlines()))

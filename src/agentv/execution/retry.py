@@ -4,7 +4,7 @@ import asyncio
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -152,6 +152,17 @@ def _with_requested_delay(failure: Failure, policy: RetryPolicy) -> Failure:
     return replace(failure, message=f"{failure.message}; the server requests a delay of {requested_s:,.0f} s, {limit}")
 
 
+def waited_s(result: object) -> float:
+    """Return the seconds after an answer that were spent waiting for its spans."""
+    return result.spans.waited_s if isinstance(result, ProviderResponse) and result.spans is not None else 0.0
+
+
+def answered_at(result: object, started_at: datetime, returned_at: datetime) -> datetime:
+    """Return the time of an answer, without the wait for its spans."""
+    waited = waited_s(result)
+    return max(started_at, returned_at - timedelta(seconds=waited)) if waited else returned_at
+
+
 def _failed(
     failure: Failure, response: ProviderResponse | None, *, started_at: datetime, ended_at: datetime, wait_s: float
 ) -> CallRecord:
@@ -181,6 +192,7 @@ def usage_in_details(failure: Failure) -> Usage | None:
 
 
 def _succeeded(result: Recordable, started_at: datetime, ended_at: datetime, wait_s: float) -> CallRecord:
+    ended_at = answered_at(result, started_at, ended_at)
     return CallRecord(
         kind="ok",
         started_at=started_at,

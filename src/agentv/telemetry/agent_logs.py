@@ -47,7 +47,7 @@ class _Event(NamedTuple):
     record: Span
 
 
-class _Session(Struct):
+class Session(Struct):
     """The events of a session, each once."""
 
     program: Program
@@ -55,7 +55,8 @@ class _Session(Struct):
     events: dict[str, _Event] = field(default_factory=dict)
     outputs: dict[str, JsonValue] = field(default_factory=dict)
     """The outputs of tools, by the ids of their calls, which only the spans of Claude Code have."""
-    end_ns: int = 0
+    since_ns: int = 0
+    """The moment of the last event."""
 
 
 class AgentLogs(Struct):
@@ -66,46 +67,49 @@ class AgentLogs(Struct):
     without_answer: Counter[str]
     """Counts the prompts whose answer is not recorded, by scope."""
     problems: Counter[str]
-    _sessions: dict[tuple[Program, str], _Session] = field(default_factory=dict)
+    sessions: dict[tuple[Program, str], Session] = field(default_factory=dict)
 
-    def take(self, record: Span) -> bool:
-        """Take a log record of a coding agent, or a span that Claude Code adds to its log; False for any other."""
+    def take(self, record: Span, now_ns: int) -> bool:
+        """Take a log record of a coding agent, or a span that Claude Code adds to its log; False for any other.
+
+        From `now_ns` on counts how long its session has been silent.
+        """
         if record.name != LOG_EVENT:
-            return record.scope.startswith(CLAUDE_SCOPE) and self._take_span(record)
+            return record.scope.startswith(CLAUDE_SCOPE) and self._take_span(record, now_ns)
         event = record.events[0]
         name = _event_name(record)
         if name is None:
             return record.scope.startswith(CODEX_SCOPE)  # what its exporter logs of itself
         program: Program = "claude" if name.startswith("claude_code.") else "codex"
-        session = self._session(program, event.attributes, record)
+        session = self._session(program, event.attributes, now_ns)
         if name in _KNOWN_EVENTS:
             order = record.start_ns, _count(event.attributes.get("event.sequence"))
             content = compact_json([name, record.start_ns, event.attributes])
             session.events.setdefault(content, _Event(order, name.partition(".")[2], event.attributes, record))
         return True
 
-    def _take_span(self, span: Span) -> bool:
-        session = self._session("claude", span.attributes, span)
+    def _take_span(self, span: Span, now_ns: int) -> bool:
+        session = self._session("claude", span.attributes, now_ns)
         call_id = span.attributes.get("tool_use_id")
         for event in span.events:
             if event.name == "tool.output" and isinstance(call_id, str) and "output" in event.attributes:
                 session.outputs[call_id] = event.attributes["output"]
         return True
 
-    def _session(self, program: Program, attributes: JsonObject, record: Span) -> _Session:
+    def _session(self, program: Program, attributes: JsonObject, now_ns: int) -> Session:
         name = optional_text(attributes.get("session.id" if program == "claude" else "conversation.id")) or ""
-        session = self._sessions.setdefault((program, name), _Session(program, name))
-        session.end_ns = max(session.end_ns, record.end_ns)
+        session = self.sessions.setdefault((program, name), Session(program, name))
+        session.since_ns = max(session.since_ns, now_ns)
         return session
 
     def answers(self, before_ns: int | None) -> Iterator[TracedAnswer]:
         """Yield the answers of the sessions whose last event is before a moment; None means all."""
-        for key, session in list(self._sessions.items()):
-            if before_ns is None or session.end_ns < before_ns:
-                del self._sessions[key]
+        for key, session in list(self.sessions.items()):
+            if before_ns is None or session.since_ns < before_ns:
+                del self.sessions[key]
                 yield from self._answers_of(session)
 
-    def _answers_of(self, session: _Session) -> Iterator[TracedAnswer]:
+    def _answers_of(self, session: Session) -> Iterator[TracedAnswer]:
         history: tuple[Message, ...] = ()
         turns = list(_turns(session))
         if not turns:
@@ -136,7 +140,7 @@ def _event_name(record: Span) -> str | None:
     return f"claude_code.{event.attributes.get('event.name')}" if is_claude else None
 
 
-def _turns(session: _Session) -> Iterator[Sequence[_Event]]:
+def _turns(session: Session) -> Iterator[Sequence[_Event]]:
     """Yield the events of each prompt; events before the first prompt of a session belong to none."""
     turns: dict[str, list[_Event]] = {}
     current = ""
@@ -166,7 +170,7 @@ class _Turn(Struct):
     """The number of calls of tools whose input is not recorded."""
 
     @classmethod
-    def of(cls, session: _Session, events: Sequence[_Event]) -> "_Turn":
+    def of(cls, session: Session, events: Sequence[_Event]) -> "_Turn":
         """Return what the events of one prompt say."""
         named: dict[str, list[_Event]] = {}
         for event in events:
@@ -208,7 +212,7 @@ def _recorded(value: JsonValue) -> str | None:
     return value if isinstance(value, str) and value and value not in _REDACTED else None
 
 
-def _said(session: _Session, event: _Event) -> Iterator[Message]:
+def _said(session: Session, event: _Event) -> Iterator[Message]:
     attributes = event.attributes
     if event.name == "assistant_response":
         text = _recorded(attributes.get("response"))
@@ -256,7 +260,7 @@ def _count(value: JsonValue) -> int:
     return int(number) if number is not None and number >= 0 and number % 1 == 0 else 0
 
 
-def _answer(session: _Session, turn: _Turn, messages: tuple[Message, ...], number: int) -> TracedAnswer:
+def _answer(session: Session, turn: _Turn, messages: tuple[Message, ...], number: int) -> TracedAnswer:
     asked = next(event for event in turn.events if event.name == "user_prompt")
     own_id = _recorded(asked.attributes.get("message.uuid")) or _recorded(asked.attributes.get("prompt.id"))
     models = [text for event in turn.events if (text := _recorded(event.attributes.get("model")))]

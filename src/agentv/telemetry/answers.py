@@ -23,6 +23,8 @@ class TracedAnswer(Struct, frozen=True, kw_only=True):
     file_number: int
     messages: tuple[Message, ...]
     """The conversation, with earlier turns and the answer."""
+    output_start: int = 0
+    """The number of messages before the first output of the invocation."""
     start_ns: int
     end_ns: int
     is_open: bool = False
@@ -45,6 +47,11 @@ class TracedAnswer(Struct, frozen=True, kw_only=True):
         places = [place for place, each in enumerate(self.messages) if place > last_user and each.role == "assistant"]
         with_text = [place for place in places if content_text(self.messages[place].content)]
         return next(iter([*with_text[-1:], *places[-1:]]), None)
+
+    @property
+    def output(self) -> tuple[Message, ...]:
+        """What the invocation itself added to the conversation."""
+        return self.messages[self.output_start :]
 
     @property
     def text(self) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from agentv.telemetry.otlp_out import LogOut, SpanOut
 from agentv.telemetry.wire_out import AttributeValue
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.records.result import CaseResult
+from agentv.types.records.result import ORIGIN, CaseResult
 from agentv.types.records.run import CaseRecord
 
 EVENT_NAME = "gen_ai.evaluation.result"
@@ -94,8 +94,12 @@ def judged_span(row: CaseResult) -> JudgedSpan:
 
 
 def known_ids(row: CaseResult) -> tuple[str, str]:
-    """Return the ids of trace and span that the answer was read from or that its metadata names; "" if unknown."""
-    trace_id, span_id = (getattr(row, key) or row.metadata.get(key) or "" for key in ("trace_id", "span_id"))
+    """Return the ids of trace and span that the answer was read from or that its metadata names; "" if unknown.
+
+    In the metadata of a case that was made from an earlier answer, they are those of that answer, and not of this one.
+    """
+    named = {} if ORIGIN in row.metadata else row.metadata
+    trace_id, span_id = (getattr(row, key) or named.get(key) or "" for key in ("trace_id", "span_id"))
     return str(trace_id), str(span_id)
 
 

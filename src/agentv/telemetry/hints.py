@@ -2,9 +2,10 @@
 
 from typing import Final
 
-_CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_LATEST = f"set OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and {_CAPTURE}=span_only"
-_LOGS = f"set {_CAPTURE}=true and export logs, too, which have the messages"
+SEMCONV: Final = "OTEL_SEMCONV_STABILITY_OPT_IN"
+CAPTURE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_LATEST = f"set {SEMCONV}=gen_ai_latest_experimental and {CAPTURE}=span_only"
+_LOGS = f"set {CAPTURE}=true and export logs, too, which have the messages"
 _NO_CALLS = (
     f"it records no calls of models; instrument with opentelemetry-instrumentation-genai-openai, too, and {_LATEST}"
 )
@@ -35,7 +36,7 @@ _HINTS: Final = (
     ("opentelemetry.instrumentation.botocore", _LOGS),
     ("opentelemetry.instrumentation", "set TRACELOOP_TRACE_CONTENT=true"),
     ("openlit", "do not set capture_message_content=False"),
-    ("gcp.vertex.agent", f"set {_CAPTURE}=true"),
+    ("gcp.vertex.agent", f"set {CAPTURE}=true"),
     ("agent_framework", "set ENABLE_SENSITIVE_DATA=true, or call enable_instrumentation(enable_sensitive_data=True)"),
     ("semantic_kernel", "set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"),
     ("autogen-core", _CLIENT),
@@ -60,4 +61,4 @@ def content_hint(scope: str) -> str:
     )
 
 
-_OTHER = f"see the documentation of the instrumentation for an option that records messages ({_CAPTURE} for many)"
+_OTHER = f"see the documentation of the instrumentation for an option that records messages ({CAPTURE} for many)"

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agentv.telemetry.agent_logs import AgentLogs
 from agentv.telemetry.answers import TracedAnswer, join_turns
+from agentv.telemetry.closed import ClosedTraces
 from agentv.telemetry.contents import with_results
 from agentv.telemetry.hints import content_hint
 from agentv.telemetry.history import OpenEnds
@@ -20,7 +21,7 @@ from agentv.types.messages import Message
 
 Unit: TypeAlias = Literal["answer", "conversation"]
 DEFAULT_IDLE_S = 600.0
-_NS_PER_S = 10**9
+NS_PER_S = 10**9
 _MOST_SESSIONS = 100_000
 _MOST_HISTORIES = 1_000
 
@@ -33,6 +34,30 @@ class JoinOptions(Struct, frozen=True):
     """The span time after which a call that asked for tools is not waited for any more."""
     is_endless: bool = False
     """True for a stream: a trace is then complete when a span starts `idle_s` after its last one."""
+
+
+class _Waiting(Struct):
+    """What is kept until something continues it."""
+
+    calls: list[Invocation]
+    since_ns: int
+
+
+class ReadTrace(Struct, frozen=True):
+    """The new spans of a trace, and the invocations in them."""
+
+    trace_id: str
+    trace: Trace
+    found: list[Invocation]
+    copies: int
+    """The number of spans that are not new."""
+
+
+class _Turns(Struct):
+    """The answers of an open conversation."""
+
+    answers: list[TracedAnswer]
+    since_ns: int
 
 
 class JoinReport(Struct):
@@ -53,6 +78,14 @@ class JoinReport(Struct):
     """Invocations without messages, by scope."""
     without_answer: Counter[str] = field(default_factory=Counter)
     """Invocations with a question and no answer, though they did not fail, by scope."""
+    late: int = 0
+    """Invocations that complete an answer which was judged already."""
+    unfinished: int = 0
+    """Traces at the end whose agents are at work."""
+    untraced: int = 0
+    """Log records without a trace."""
+    cut: int = 0
+    """Traces that were joined before their end, because too many spans waited."""
     not_generative: int = 0
     """Traces without an agent or a call of a model."""
     problems: Counter[str] = field(default_factory=Counter)
@@ -79,8 +112,23 @@ class JoinReport(Struct):
         if self.guessed:
             what = "1 answer has" if self.guessed == 1 else f"{self.guessed:,} answers have"
             yield f"{what} several conversations with models; the last one was taken"
+        yield from self._notes_of_streams()
         for problem, count in sorted(self.problems.items()):
             yield f"not read in {'1 span' if count == 1 else f'{count:,} spans'}: {problem}"
+
+    def _notes_of_streams(self) -> Iterator[str]:
+        if self.unfinished:
+            what = "1 trace" if self.unfinished == 1 else f"{self.unfinished:,} traces"
+            yield f"not scored, because the agent is still at work, or its outermost span is not exported: {what}"
+        if self.late:
+            what = "1 span" if self.late == 1 else f"{self.late:,} spans"
+            yield f"left out, because {what} of an agent or a model came after the answer was judged"
+        if self.cut:
+            what = "1 trace was" if self.cut == 1 else f"{self.cut:,} traces were"
+            yield f"{what} judged before the end, because too many spans waited for it"
+        if self.untraced:
+            what = "1 log record names" if self.untraced == 1 else f"{self.untraced:,} log records name"
+            yield f"{what} no trace, so that no answer is read from {'it' if self.untraced == 1 else 'them'}"
 
 
 class Joiner:
@@ -89,18 +137,19 @@ class Joiner:
     def __init__(self, options: JoinOptions | None = None) -> None:
         self.report = JoinReport()
         self._options = options or JoinOptions()
-        self._idle_ns = int(self._options.idle_s * _NS_PER_S)
+        self._idle_ns = int(self._options.idle_s * NS_PER_S)
         self._shelf = SpanShelf()
         self._ends = OpenEnds()
-        self._waiting: OrderedDict[str, list[Invocation]] = OrderedDict()
+        self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         """Calls that ask for tools, by the id of the first one."""
         self._sessions: OrderedDict[str, str] = OrderedDict()
         """The session of each end of a conversation."""
         self._histories: OrderedDict[str, tuple[Message, ...]] = OrderedDict()
         """The newest conversations that a server keeps, by which a call without their messages is completed."""
-        self._turns: OrderedDict[str, list[TracedAnswer]] = OrderedDict()
+        self._turns: OrderedDict[str, _Turns] = OrderedDict()
         self._silent = _SilentCalls(self.report.without_content)
         self._agents = AgentLogs(self.report.without_content, self.report.without_answer, self.report.problems)
+        self._closed = ClosedTraces() if self._options.is_endless else None
         self._now_ns = self._closed_ns = 0
 
     def add(self, span: Span, *, file: str = "", line: int = 0, file_number: int = 0) -> None:
@@ -108,7 +157,7 @@ class Joiner:
         self.report.spans += 1
         self._now_ns = max(self._now_ns, span.start_ns)
         placed = replace(span, file=file, line=line, file_number=file_number)
-        if not self._agents.take(placed):
+        if not self._agents.take(placed, placed.end_ns):
             self._shelf.add(placed)
 
     def ready(self) -> list[TracedAnswer]:
@@ -116,31 +165,40 @@ class Joiner:
         if not self._options.is_endless or self._now_ns < self._closed_ns + self._idle_ns // 10:
             return []
         self._closed_ns = self._now_ns
-        return list(self._join(self._shelf.ended_before(self._now_ns - self._idle_ns), is_end=False))
+        limit_ns = self._now_ns - self._idle_ns
+        return list(self._join(self._shelf.ended_before(limit_ns), limit_ns))
 
     def rest(self) -> Iterator[TracedAnswer]:
         """Yield the remaining answers, by the time of their traces."""
-        return self._join(self._shelf.all(), is_end=True)
+        return self._join(self._shelf.all(), None)
 
     def close(self) -> None:
         """Forget all spans."""
         self._shelf.close()
 
-    def _join(self, traces: Sequence[str], *, is_end: bool) -> Iterator[TracedAnswer]:
+    def _join(self, traces: Iterable[str], limit_ns: int | None) -> Iterator[TracedAnswer]:
+        """Yield the answers of traces, and those that nothing has continued since a moment; None means the end."""
         for trace_id in traces:
-            spans = list(self._shelf.take(trace_id))
-            merged = merged_spans(spans)
-            self.report.traces += 1
-            self.report.doubled += len(spans) - len(merged)
-            found = list(Trace(merged).invocations())
-            if not found:
-                self.report.not_generative += 1
-            for each in found:
-                yield from self._turn_of(self._answers_of(each))
-        limit = None if is_end else self._now_ns - self._idle_ns
-        yield from self._turn_of(self._logged(limit))
-        yield from self._turn_of(self._abandoned(limit))
-        yield from self._ended_turns(limit)
+            yield from self._turn_of(self._answers_in(trace_id))
+        yield from self._turn_of(self._logged(limit_ns))
+        yield from self._turn_of(self._abandoned(limit_ns))
+        yield from self._ended_turns(limit_ns)
+
+    def _answers_in(self, trace_id: str) -> Iterator[TracedAnswer]:
+        read = self._read(trace_id)
+        self._shelf.drop(trace_id)
+        is_known, found = False, read.found
+        self.report.doubled += read.copies
+        if self._closed is not None:
+            is_known = trace_id in self._closed
+            completing = self._closed.completing(trace_id, read.trace, found)
+            self.report.late += len(completing)
+            found = [each for each in found if each.root.span_id not in completing]
+            self._closed.add(trace_id, read.trace)
+        self.report.traces += not is_known
+        self.report.not_generative += not read.found and not is_known
+        for each in found:
+            yield from self._answers_of(each)
 
     def _logged(self, before_ns: int | None) -> Iterator[TracedAnswer]:
         """Yield the answers that coding agents log as events without spans."""
@@ -148,13 +206,21 @@ class Joiner:
             self.report.answers += 1
             yield answer
 
+    def _read(self, trace_id: str) -> ReadTrace:
+        """Return the invocations in the spans of a trace that were not joined before."""
+        return self._read_spans(trace_id, list(self._shelf.spans(trace_id)))
+
+    def _read_spans(self, trace_id: str, spans: Sequence[Span]) -> ReadTrace:
+        merged = merged_spans(spans)
+        new = merged if self._closed is None else self._closed.new_spans(trace_id, merged)
+        trace = Trace(new)
+        return ReadTrace(trace_id, trace, list(trace.invocations()), len(spans) - len(new))
+
     def _answers_of(self, each: Invocation) -> Iterator[TracedAnswer]:
         if each.problem is not None and each.messages:
             self.report.problems[each.problem] += 1
         self.report.guessed += each.is_ambiguous
-        # Some instrumentations record messages without their contents.
-        is_silent = not any(message.content for message in each.messages)
-        if is_silent and each.error is None and each.problem is None:
+        if each.is_silent:
             self._silent.count(each.root.scope, each.facts.response_id)
             return
         self._silent.exclude(each.facts.response_id)
@@ -167,7 +233,7 @@ class Joiner:
         session = each.facts.session
         if link is not None:
             session = session or self._sessions.get(link.name)
-            waiting = self._waiting.pop(link.name, [])
+            waiting = self._waiting.pop(link.name).calls if link.name in self._waiting else []
             if link.is_incomplete and waiting:
                 each = _continued(waiting[-1].messages, each, link.length)
             elif link.length == 0:
@@ -190,7 +256,7 @@ class Joiner:
         self._ends.add(scope, each.messages, each.root.end_ns, name, each.facts.response_id, input_length=length)
         last = each.messages[-1] if each.messages else None
         if each.is_call and each.error is None and last is not None and (last.tool_calls or last.role == "tool"):
-            self._waiting[name] = group
+            self._waiting[name] = _Waiting(group, self._moment(_end_of(group)))
             return
         if not each.is_answered and each.error is None and each.problem is None:
             self.report.without_answer[each.root.scope] += 1
@@ -204,10 +270,10 @@ class Joiner:
 
     def _abandoned(self, before_ns: int | None) -> Iterator[TracedAnswer]:
         """Yield the answers that were waited for, and nothing continued before a moment; None means all."""
-        for name, group in list(self._waiting.items()):
-            if before_ns is None or _end_of(group) < before_ns:
+        for name, waiting in list(self._waiting.items()):
+            if before_ns is None or waiting.since_ns < before_ns:
                 del self._waiting[name]
-                yield self._answer(group, self._sessions.get(name), is_open=True)
+                yield self._answer(waiting.calls, self._sessions.get(name), is_open=True)
 
     def _answer(self, group: Sequence[Invocation], session: str | None, *, is_open: bool) -> TracedAnswer:
         first, last = group[0], group[-1]
@@ -230,6 +296,7 @@ class Joiner:
             line=last.root.line,
             file_number=last.root.file_number,
             messages=last.messages,
+            output_start=_output_start(first, last.messages),
             start_ns=first.root.start_ns,
             end_ns=max(each.root.end_ns for each in group),
             is_open=is_open,
@@ -248,13 +315,19 @@ class Joiner:
             if self._options.unit == "answer":
                 yield answer
             else:
-                self._turns.setdefault(answer.session or answer.span_id, []).append(answer)
+                turns = self._turns.setdefault(answer.session or answer.span_id, _Turns([], 0))
+                turns.answers.append(answer)
+                turns.since_ns = self._moment(answer.end_ns)
 
     def _ended_turns(self, before_ns: int | None) -> Iterator[TracedAnswer]:
         for session, turns in list(self._turns.items()):
-            if before_ns is None or turns[-1].end_ns < before_ns:
+            if before_ns is None or turns.since_ns < before_ns:
                 del self._turns[session]
-                yield join_turns(sorted(turns, key=lambda each: (each.start_ns, each.span_id)))
+                yield join_turns(sorted(turns.answers, key=lambda each: (each.start_ns, each.span_id)))
+
+    def _moment(self, end_ns: int) -> int:
+        """Return the moment from which `idle_s` counts for what ended then."""
+        return end_ns
 
 
 class _SilentCalls:
@@ -291,6 +364,13 @@ class _SilentCalls:
 
 def _end_of(group: Sequence[Invocation]) -> int:
     return max(each.root.end_ns for each in group)
+
+
+def _output_start(first: Invocation, messages: Sequence[Message]) -> int:
+    """Return the index of the first output in messages that continue an invocation; later calls may lack its system."""
+    given = sum(message.role != "system" for message in first.messages[: first.input_length])
+    places = [place for place, message in enumerate(messages) if message.role != "system"]
+    return places[given] if given < len(places) else len(messages)
 
 
 def _continued(before: Sequence[Message], each: Invocation, known: int = 0) -> Invocation:

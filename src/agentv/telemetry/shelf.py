@@ -1,26 +1,39 @@
 """The spans of open traces: in memory up to 64 MB, then in a temporary file."""
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
 from typing import IO
 
 import msgspec
+from msgspec import Struct, field
 
 from agentv.telemetry.spans import Span
 
 _MEMORY_BYTES = 64 * 2**20
+_UNUSED_BYTES = 32 * 2**20
+"""The unused part of the file above which it is written anew, if it is the larger part."""
+
+
+class _Shelved(Struct):
+    """The spans of one trace."""
+
+    start_ns: int
+    end_ns: int
+    size: int = 0
+    places: "array[int]" = field(default_factory=lambda: array("Q"))
+    """Start and length of each span."""
 
 
 class SpanShelf:
     """Spans by trace, encoded."""
 
     def __init__(self) -> None:
+        self.size = 0
+        """The bytes of all spans."""
         self._opened: IO[bytes] | None = None
         self._end = 0
-        self._places: dict[str, array[int]] = {}
-        """Start and length of each span of a trace."""
-        self._times: dict[str, tuple[int, int]] = {}
+        self._traces: dict[str, _Shelved] = {}
         self._encoder, self._decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Span)
 
     @property
@@ -31,13 +44,23 @@ class SpanShelf:
 
     def add(self, span: Span) -> None:
         """Add a span."""
-        data = self._encode(span)
+        trace = self._traces.get(span.trace_id)
+        if trace is None:
+            trace = self._traces[span.trace_id] = _Shelved(span.start_ns, span.end_ns)
+        trace.start_ns, trace.end_ns = min(trace.start_ns, span.start_ns), max(trace.end_ns, span.end_ns)
+        self._write(trace, self._encode(span))
+
+    def _write(self, trace: _Shelved, data: bytes) -> None:
         self._file.seek(self._end)
         self._file.write(data)
-        self._places.setdefault(span.trace_id, array("Q")).extend((self._end, len(data)))
+        trace.places.extend((self._end, len(data)))
+        trace.size += len(data)
+        self.size += len(data)
         self._end += len(data)
-        start, end = self._times.get(span.trace_id, (span.start_ns, span.end_ns))
-        self._times[span.trace_id] = min(start, span.start_ns), max(end, span.end_ns)
+
+    def size_of(self, trace_id: str) -> int:
+        """Return the bytes of the spans of a trace."""
+        return self._traces[trace_id].size
 
     def _encode(self, span: Span) -> bytes:
         try:
@@ -47,29 +70,49 @@ class SpanShelf:
 
     def ended_before(self, moment_ns: int) -> list[str]:
         """Return the traces whose last span ended before a moment, in order of their start."""
-        ended = [trace for trace, (_, end) in self._times.items() if end < moment_ns]
-        return sorted(ended, key=lambda trace: (self._times[trace][0], trace))
+        return self._ordered(trace_id for trace_id, trace in self._traces.items() if trace.end_ns < moment_ns)
 
     def all(self) -> list[str]:
         """Return all traces, in order of their start."""
-        return sorted(self._times, key=lambda trace: (self._times[trace][0], trace))
+        return self._ordered(self._traces)
 
-    def take(self, trace_id: str) -> Iterator[Span]:
-        """Yield the spans of a trace, which is then forgotten."""
-        places = self._places.pop(trace_id)
-        del self._times[trace_id]
-        for place in range(0, len(places), 2):
-            self._file.seek(places[place])
-            yield self._decoder.decode(self._file.read(places[place + 1]))
-        if not self._places:
+    def _ordered(self, traces: Iterable[str]) -> list[str]:
+        return sorted(traces, key=lambda trace_id: (self._traces[trace_id].start_ns, trace_id))
+
+    def spans(self, trace_id: str) -> Iterator[Span]:
+        """Return the spans of a trace."""
+        return map(self._decoder.decode, _read(self._file, self._traces[trace_id].places))
+
+    def drop(self, trace_id: str) -> None:
+        """Forget a trace."""
+        self.size -= self._traces.pop(trace_id).size
+        if not self._traces:
             self._file.seek(0)
             self._file.truncate()
             self._end = 0
+        elif self._end > 2 * self.size + _UNUSED_BYTES:
+            self._write_anew()
+
+    def _write_anew(self) -> None:
+        """Write the file without the spans that were dropped, which would fill the disk in the course of time."""
+        before, self._opened = self._file, None
+        self._end = self.size = 0
+        for trace in self._traces.values():
+            places, trace.places, trace.size = trace.places, array("Q"), 0
+            for data in _read(before, places):
+                self._write(trace, data)
+        before.close()
 
     def close(self) -> None:
         """Delete the file."""
         if self._opened is not None:
             self._opened.close()
+
+
+def _read(file: IO[bytes], places: "array[int]") -> Iterator[bytes]:
+    for place in range(0, len(places), 2):
+        file.seek(places[place])
+        yield file.read(places[place + 1])
 
 
 _LARGEST = 2**63

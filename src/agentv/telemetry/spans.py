@@ -46,11 +46,18 @@ class Span(Struct, frozen=True, array_like=True, kw_only=True):
     file: str = ""
     line: int = 0
     file_number: int = 0
+    is_parent_remote: bool | None = None
+    """True if the parent is a span of another process; None if that is not known."""
 
     @property
     def key(self) -> tuple[str, str]:
         """The ids, which are the same in every copy of the span."""
         return self.trace_id, self.span_id
+
+
+def is_placeholder(span: Span) -> bool:
+    """Return True for what Logfire sends when a span starts, as a child of it."""
+    return span.attributes.get("logfire.span_type") == "pending_span"
 
 
 TRACE_KEYS: Final = ("resourceSpans", "resource_spans")
@@ -60,6 +67,7 @@ _LOG_SCOPE_KEYS = ("scopeLogs", "scope_logs", "instrumentationLibraryLogs")
 _KINDS = ("", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER")
 _ERROR_CODES = ("2", "ERROR", "STATUS_CODE_ERROR")
 _COLUMN_PREFIX = "attributes."
+_HAS_IS_REMOTE, _IS_REMOTE = 0x100, 0x200  # SpanFlags
 
 
 def is_export(value: object) -> bool:
@@ -134,8 +142,8 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
     moment = _nanoseconds(_first(record, "timeUnixNano", "time_unix_nano"))
     moment = moment or _nanoseconds(_first(record, "observedTimeUnixNano", "observed_time_unix_nano"))
     return Span(
-        trace_id=_text(_first(record, "traceId", "trace_id")),
-        span_id=_text(_first(record, "spanId", "span_id")),
+        trace_id=_id_of(_first(record, "traceId", "trace_id")),
+        span_id=_id_of(_first(record, "spanId", "span_id")),
         name=LOG_EVENT,
         start_ns=moment,
         end_ns=moment,
@@ -148,8 +156,8 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
 def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, scope: str) -> Span:
     status = value.get("status")
     return Span(
-        trace_id=_text(_first(value, "traceId", "trace_id")),
-        span_id=_text(_first(value, "spanId", "span_id")) or _own_id(value),
+        trace_id=_id_of(_first(value, "traceId", "trace_id")),
+        span_id=_id_of(_first(value, "spanId", "span_id")) or _own_id(value),
         parent_id=_parent(_first(value, "parentSpanId", "parent_span_id")),
         name=_text(value.get("name")),
         kind=_kind(value.get("kind")),
@@ -160,7 +168,14 @@ def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, sco
         error=_error(status if isinstance(status, Mapping) else {}),
         service=service,
         scope=scope,
+        is_parent_remote=_is_parent_remote(value.get("flags")),
     )
+
+
+def _is_parent_remote(flags: JsonValue) -> bool | None:
+    if not isinstance(flags, int) or not flags & _HAS_IS_REMOTE:
+        return None
+    return bool(flags & _IS_REMOTE)
 
 
 def _single_span(value: JsonObject) -> Span:
@@ -179,8 +194,8 @@ def _single_span(value: JsonObject) -> Span:
     resource = value.get("resource")
     events = value.get("events")
     return Span(
-        trace_id=_text(context.get("trace_id") or value.get("context.trace_id") or value.get("trace_id")),
-        span_id=_text(context.get("span_id") or value.get("context.span_id") or value.get("id")) or _own_id(value),
+        trace_id=_id_of(context.get("trace_id") or value.get("context.trace_id") or value.get("trace_id")),
+        span_id=_id_of(context.get("span_id") or value.get("context.span_id") or value.get("id")) or _own_id(value),
         parent_id=_parent(value.get("parent_id")),
         name=_text(value.get("name")),
         kind=_kind(value.get("kind")),
@@ -286,10 +301,15 @@ def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _id_of(value: JsonValue) -> str:
+    """Return the id of a span or a trace, without the 0x that only the SDK writes before it."""
+    return _text(value).removeprefix("0x")
+
+
 def _parent(value: JsonValue) -> str:
     """Return the id of a parent; some programs write zeros for none."""
-    text = _text(value)
-    return text if text.removeprefix("0x").strip("0") else ""
+    text = _id_of(value)
+    return text if text.strip("0") else ""
 
 
 def _kind(value: JsonValue) -> str:

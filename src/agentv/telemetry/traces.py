@@ -11,7 +11,7 @@ from agentv.telemetry.contents import with_calls, with_results
 from agentv.telemetry.conventions import messages_of, read_facts
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.history import OpenEnds
-from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent
+from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import compact_json, content_text
@@ -53,13 +53,19 @@ class Invocation(Struct, frozen=True, kw_only=True):
         """True if there is a message of the assistant after the input."""
         return any(message.role == "assistant" for message in self.messages[self.input_length :])
 
+    @property
+    def is_silent(self) -> bool:
+        """True if nothing was recorded of what was said; some instrumentations record messages without contents."""
+        has_content = any(message.content for message in self.messages)
+        return not has_content and self.error is None and self.problem is None
+
 
 def merged_spans(spans: Iterable[Span]) -> list[Span]:
     """Return each span once, in order of time, with its log events; of several copies the most complete one."""
     best: dict[tuple[str, str], Span] = {}
     logs: dict[tuple[str, str], dict[str, Span]] = {}
     for span in spans:
-        if span.attributes.get("logfire.span_type") == "pending_span":
+        if is_placeholder(span):
             continue
         if span.name == LOG_EVENT:
             event = span.events[0]
@@ -106,6 +112,10 @@ class Trace:
             yield parent
             parent = self._by_id.get(parent.span.parent_id)
 
+    def top(self, span: Span) -> Span:
+        """Return the outermost span above a span, or itself."""
+        return [span, *(each.span for each in self.ancestors(span))][-1]
+
     def owner(self, read: ReadSpan) -> ReadSpan | None:
         """Return the invocation that a span belongs to: the outermost agent at or above it, else a root with content.
 
@@ -131,6 +141,14 @@ class Trace:
                 yield self._agent(read, members[read.span.span_id])
             elif read.kind == "model" and self.owner(read) is None and not self._is_inside_call(read):
                 yield _call(read, self._tools_below(read))
+
+    def judged_ids(self) -> set[str]:
+        """Return the ids of the spans that belong to an invocation."""
+        return {
+            read.span.span_id
+            for read in self.spans
+            if self.owner(read) is not None or read.kind == "model" or self._is_inside_call(read)
+        }
 
     def _is_inside_call(self, read: ReadSpan) -> bool:
         """Return True for a call that another instrumentation records, too, around this span."""

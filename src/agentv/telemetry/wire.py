@@ -19,7 +19,7 @@ class WireError(ValueError):
 class _Field(NamedTuple):
     name: str
     kind: str
-    """`text`, `hex`, `bytes`, `int`, `bool`, `double`, `fixed`, or the name of a message."""
+    """`text`, `hex`, `bytes`, `int`, `bool`, `double`, `fixed`, `fixed32`, or the name of a message."""
     is_repeated: bool = False
 
 
@@ -45,6 +45,7 @@ _MESSAGES: Final[dict[str, dict[int, _Field]]] = {
         9: _ATTRIBUTES,
         11: _Field("events", "Event", is_repeated=True),
         15: _Field("status", "Status"),
+        16: _Field("flags", "fixed32"),
     },
     "Event": {1: _Field("timeUnixNano", "fixed"), 2: _Field("name", "text"), 3: _ATTRIBUTES},
     "Status": {2: _Field("message", "text"), 3: _Field("code", "int")},
@@ -71,7 +72,7 @@ _MESSAGES: Final[dict[str, dict[int, _Field]]] = {
     "KeyValueList": {1: _Field("values", "KeyValue", is_repeated=True)},
 }
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_WIRE_TYPES = {"int": _VARINT, "bool": _VARINT, "fixed": _FIXED64, "double": _FIXED64}
+_WIRE_TYPES = {"int": _VARINT, "bool": _VARINT, "fixed": _FIXED64, "double": _FIXED64, "fixed32": _FIXED32}
 """The wire type of each kind; texts, bytes and messages are `_BYTES`."""
 _FIELDS: Final = {
     name: {(number, _WIRE_TYPES.get(field.kind, _BYTES)): field for number, field in fields.items()}
@@ -164,7 +165,7 @@ def _value(raw: _Raw, kind: str, depth: int) -> JsonValue:
             return raw.hex()
         case "bytes":
             return b64encode(raw).decode()
-        case "fixed":
+        case "fixed" | "fixed32":
             return int.from_bytes(raw, "little")
         case _:
             return float(struct.unpack("<d", raw)[0])
@@ -209,7 +210,8 @@ def _raw_fields(data: bytes) -> Iterator[tuple[int, int, _Raw]]:
     """Yield the number, the wire type and the value of each field. Raises WireError."""
     at, end = 0, len(data)
     while at < end:
-        tag, at = (data[at], at + 1) if data[at] <= _LOW_BITS else _varint(data, at)  # most are of one byte
+        tag = data[at]  # nearly always one byte: bench/otlp.py
+        tag, at = (tag, at + 1) if tag <= _LOW_BITS else _varint(data, at)
         number, wire_type = tag >> 3, tag & 7
         if not 0 < number < _LARGEST_FIELD:
             raise WireError(f"{number} is not the number of a field")
@@ -218,8 +220,8 @@ def _raw_fields(data: bytes) -> Iterator[tuple[int, int, _Raw]]:
             yield number, wire_type, value
             continue
         if wire_type == _BYTES:
-            is_short = at < end and data[at] <= _LOW_BITS
-            size, at = (data[at], at + 1) if is_short else _varint(data, at)
+            size = data[at] if at < end else _LOW_BITS + 1
+            size, at = (size, at + 1) if size <= _LOW_BITS else _varint(data, at)
         elif wire_type in (_FIXED64, _FIXED32):
             size = 8 if wire_type == _FIXED64 else 4
         else:

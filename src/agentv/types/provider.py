@@ -112,6 +112,18 @@ class CachedFrom(Struct, frozen=True):
     """
 
 
+class ReceivedSpans(Struct, frozen=True, gc=False):
+    """What is known of the spans that a target sent while it was called (`otel: true`)."""
+
+    trace_id: str = ""
+    """`trace_id` and `span_id` are those of the span that gave the answer; empty without such a span."""
+    span_id: str = ""
+    waited_s: float = 0.0
+    """The seconds after the answer that were spent waiting for spans: they are not time of the target."""
+    is_complete: bool = False
+    """False if spans may be missing."""
+
+
 class ProviderResponse(Struct, frozen=True, gc=False):
     """A provider's response."""
 
@@ -142,6 +154,8 @@ class ProviderResponse(Struct, frozen=True, gc=False):
     """True if a part of `usage` was estimated from texts, because the vendor did not report it."""
     origin: JsonObject | None = None
     """Where a recorded answer was read from: `file`, `line`, `trace_id` and `span_id`."""
+    spans: ReceivedSpans | None = None
+    """None unless the spans of the target were received."""
 
     def __post_init__(self) -> None:
         """Set an empty text to that of the last message of the assistant with content, without a model's thoughts.

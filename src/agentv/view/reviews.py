@@ -18,8 +18,8 @@ from agentv.scoring.judges.preference import EQUAL
 from agentv.scoring.judges.reviewing import QueueLabels, Reviewed, make_label, queue_labels
 from agentv.storage.files.run_file import stamp_of
 from agentv.storage.run.first_answers import decode_result_line
-from agentv.storage.run.folder import append_event
-from agentv.storage.run.labels import LABELS_FILE, append_labels
+from agentv.storage.run.folder import RUN_FILE, append_event
+from agentv.storage.run.labels import LABELS_FILE, LabelConflictError, append_labels
 from agentv.storage.run.reviews import load_queue
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError, StorageError
@@ -54,6 +54,14 @@ class UnknownItemError(ConfigError):
 
 class BadLabelError(ConfigError):
     """A label that cannot be stored."""
+
+
+class LabelledAlreadyError(ConfigError):
+    """A reviewer sent another label of an item than the one that was stored from another window."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__("it was labelled in another tab or window; that label is stored, and this one is not")
 
 
 class GivenItem(Struct, frozen=True):
@@ -134,8 +142,10 @@ class ReviewSession:
         )
 
     def labels(self) -> QueueLabels:
-        """Return the labels of the queue as they are stored now."""
+        """Return the labels of the queue as they are stored now. Raises StorageError if the run was deleted."""
         with self._lock:
+            if not (self.stored.folder / RUN_FILE).is_file():
+                raise StorageError(f"run {self.stored.run_id} was deleted: {self.stored.folder} has no {RUN_FILE}")
             stamp = stamp_of(self.stored.folder / LABELS_FILE)
             if self._labels is None or self._labels[0] != stamp:
                 # Lines are only ever added.
@@ -200,8 +210,8 @@ class ReviewSession:
     def save(self, reviewer: str, sent: SentLabel) -> Label:
         """Store a label, and return it once it is on disk. A label that is sent again is stored once.
 
-        Raises ReviewRefusedError, UnknownItemError, BadLabelError, and LabelConflictError if a label with this id says
-        something else.
+        Raises ReviewRefusedError, UnknownItemError, BadLabelError, and LabelledAlreadyError if the stored one of this
+        id says something else.
         """
         self._check_reviewer(reviewer)
         with self._lock:
@@ -228,7 +238,10 @@ class ReviewSession:
                 is_resolution=sent.is_resolution,
             )
             label = make_label(self.queue, item, reviewed, annotator=reviewer, time=self._clock())
-            (saved,) = append_labels(self.stored.folder, [label], run_id=self.stored.run_id, note=self._note)
+            try:
+                (saved,) = append_labels(self.stored.folder, [label], run_id=self.stored.run_id, note=self._note)
+            except LabelConflictError as error:
+                raise LabelledAlreadyError(sent.number) from error
             self._leases.pop(key, None)
             return saved
 

@@ -158,7 +158,7 @@ def _open_observers(
 
         yield CheckedOutput("--view", RunViewer())
     if output.sending.given:
-        from agentv.cli.running.otel import make_exports
+        from agentv.cli.running.sending import make_exports
 
         for sending in make_exports(output.sending, find_home(output.folder)):
             yield CheckedOutput(f"the export to {sending.destination.title}", sending)
@@ -235,7 +235,7 @@ def run_and_report(
 def print_sent(output: OutputOptions, observers: Sequence[CheckedOutput]) -> None:
     """Print what `--otel` and `--export` have sent, if they were given."""
     if output.sending.given:
-        from agentv.cli.running.otel import print_exports
+        from agentv.cli.running.sending import print_exports
 
         print_exports(checked.observer for checked in observers)
 

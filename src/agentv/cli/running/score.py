@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from agentv.cli.environment import environment_notes
 from agentv.cli.options import ALLOW_PATH_OPTION, SendingOptions, Span, take_sending_options, with_sending_options
-from agentv.cli.running.otel import make_exports, print_exports
+from agentv.cli.running.otlp import OTLP_OPTIONS, OtlpOptions, receiver_maker, take_otlp_options
+from agentv.cli.running.sending import make_exports, print_exports
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.running.traces import IDLE_OPTION, UNIT_OPTION
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
@@ -25,8 +26,9 @@ from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.inputs import suite_of_file, target_of_file
 from agentv.engine.criteria.lines import LogAnswers, LogReading
+from agentv.engine.criteria.live_traces import OTLP, LiveTraces
 from agentv.engine.criteria.log_files import log_files
-from agentv.engine.criteria.log_stream import sampled_lines
+from agentv.engine.criteria.log_stream import SampledLines, sampled_lines
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.criteria.run_record import ScoredRun
 from agentv.engine.criteria.stream import AnswerStream, StreamSource
@@ -44,7 +46,7 @@ from agentv.reports.progress.observers import choose_display
 from agentv.reports.run.score import ResumeSource, ScoreView, score_json_text, score_progress_text
 from agentv.reports.text.printable import printable, printable_json
 from agentv.reports.text.signs import choose_paint, signs_for
-from agentv.reports.text.width import clip
+from agentv.reports.text.width import clip, wrap
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.gates.gates import STREAM_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, ScopedGate
@@ -94,6 +96,8 @@ class ScoreOptions(Struct, frozen=True):
     target_field: str | None = None
     by: tuple[str, ...] = ()
     sending: SendingOptions = SendingOptions()
+    otlp: OtlpOptions | None = None
+    """None if files are read."""
     sampling: JsonObject = {}
     """The values of the options from which `sample` is made, as the run stores them."""
     since_s: float | None = None
@@ -104,7 +108,7 @@ class ScoreOptions(Struct, frozen=True):
 
 def score_files(files: Sequence[str], options: ScoreOptions) -> int:
     """Evaluate the lines of the files; return the exit code. Text that evaluators print goes to standard error."""
-    named, files = files, log_files(files)
+    named, files = files, (log_files(files) if options.otlp is None else files)
     with own_stdout() as stdout:
         stream = sys.stderr if options.output == _STDOUT else stdout
         clock = make_clock()
@@ -122,6 +126,8 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         exports = make_exports(options.sending, find_home(Path.cwd()))
         run_id = new_run_id(clock, random.SystemRandom()) if options.is_stored else ""
         since = None if options.since_s is None else clock() - timedelta(seconds=options.since_s)
+        screen = Screen(options.display, stream)
+        live = None if options.otlp is None else make_live_traces(options.otlp, options.reading.joining, screen)
         targets = () if options.target_field else _targets_of(files)
         store = (
             _new_store(named, options, tasks, gates, run_id, since=since, targets=targets)
@@ -138,7 +144,11 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             warnings=(*environment_notes(click.get_current_context()), *tasks.plan.warnings),
         )
         lines = LogAnswers(
-            sampled_lines(files, options.sample, since, options.reading.joining),
+            (
+                sampled_lines(files, options.sample, since, options.reading.joining)
+                if live is None
+                else SampledLines(live, options.sample, live.notes)
+            ),
             RunAnswers(tasks, are_recorded=options.is_stored),
             clock,
             options.reading,
@@ -150,11 +160,12 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             tasks,
             recorder,
             lambda _cases: lines,
-            Screen(options.display, stream),
+            screen,
             workers=options.workers,
             run_id=run_id,
             output=output,
             resume_from=resume_source(files),
+            live=live,
         )
         for export in exports:
             export.close()
@@ -176,7 +187,7 @@ def resume_source(files: Sequence[str]) -> ResumeSource | None:
 
     None if an input is neither a regular file nor standard input, such as a named pipe: it cannot be read again.
     """
-    if not all(file == STDIN or Path(file).is_file() or Path(file).is_dir() for file in files):
+    if not all(file in (STDIN, OTLP) or Path(file).is_file() or Path(file).is_dir() for file in files):
         return None
     return "stream" if STDIN in files else "files"
 
@@ -192,27 +203,45 @@ def score_answers(
     budget_usd: float | None = None,
     output: "Output | None" = None,
     resume_from: ResumeSource | None = None,
+    live: LiveTraces | None = None,
 ) -> RunReport:
     """Judge every answer, save the report with the run, and show it.
 
-    With `resume_from`, the report of an unfinished run also shows how to resume it.
+    With `resume_from`, the report of an unfinished run also shows how to resume it. With `live`, the first signal ends
+    the receiving of traces, and the results of those that arrived are awaited.
     """
+
+    def on_row(row: CaseResult) -> None:
+        if live is not None:
+            screen.show_row(row)
+        screen.show_progress(recorder)
+
+    def end_receiving() -> None:
+        if live is not None:
+            screen.show_note("no more traces are received; finishing those that arrived (again: stop at once)")
+            live.end()
+
     stream = AnswerStream(
         tasks,
         recorder,
         output if output is not None and output.is_written else None,
-        on_row=lambda: screen.show_progress(recorder),
+        on_row=on_row,
         on_stopping=screen.show_stopping,
     )
 
     async def judge() -> RunReport:
-        with stopping_on_signals(recorder.stop):
+        with stopping_on_signals(recorder.stop, first=None if live is None else end_receiving):
             return await stream.run(make_source, workers=workers, run_id=run_id, budget_usd=budget_usd)
 
     report = run_in_own_loop(judge())
     groups = () if recorder.groups is None else recorder.groups.summaries()
     screen.show_report(report, None if output is None else output.destination, groups, resume_from=resume_from)
     return report
+
+
+def make_live_traces(options: OtlpOptions, joining: JoinOptions, screen: "Screen") -> LiveTraces:
+    """Return the answers in traces that are received, and show where. Raises ConfigError if that is not possible."""
+    return LiveTraces(receiver_maker(options, screen.show_note), joining, on_note=screen.show_note)
 
 
 def run_options(options: ScoreOptions) -> RunOptions:
@@ -250,6 +279,7 @@ def _new_store(
         "judge": options.judge,
         "workers": options.workers,
         "target_field": options.target_field,
+        **({} if options.otlp is None else {"otlp": options.otlp.address}),
         "since": None if since is None else since.isoformat(),
         "new": options.is_new,
         "output": None if options.output in (None, _STDOUT) else options.output,
@@ -328,7 +358,7 @@ def check_sources(files: Sequence[str]) -> None:
 
 
 def _paths(files: Sequence[str]) -> list[Path]:
-    return [Path(file) for file in files if file != STDIN]
+    return [Path(file) for file in files if file not in (STDIN, OTLP)]
 
 
 class Output:
@@ -410,6 +440,22 @@ class Screen:
             text = f"\r{clip(text, terminal_columns() - 1, mark=self._signs.ellipsis)}\x1b[K"
         self._write(text, nl=self._display == "plain")
 
+    def show_row(self, row: CaseResult) -> None:
+        """Print one result, if the display is live."""
+        if self._display == "live":
+            self._write(f"\r\x1b[K{self._view().row(row)}")
+
+    def show_note(self, text: str) -> None:
+        """Print a note now, to standard error if the display shows no progress."""
+        if self._display not in ("live", "plain"):
+            click.echo(printable(text), err=True)
+            return
+        width = terminal_columns() if self._stream.isatty() else None
+        lines = (
+            text.splitlines() if width is None else [part for line in text.splitlines() for part in wrap(line, width)]
+        )
+        self._write(("\r\x1b[K" if self._display == "live" else "") + "\n".join(map(printable, lines)))
+
     def show_stopping(self, reason: str) -> None:
         """Print that scoring is being stopped, and why, if the display is live or plain."""
         if self._display in ("live", "plain"):
@@ -430,12 +476,14 @@ class Screen:
         elif self._display == "none":
             click.echo(f"{printable(report.verdict.sentence)} Exit code {report.verdict.exit_code}.", err=True)
         else:
-            is_terminal = self._stream.isatty()
-            width = terminal_columns() if is_terminal else None
-            view = ScoreView(width, self._signs, choose_paint(is_terminal=is_terminal, env=os.environ))
             files = [] if output in (None, _STDOUT) else [str(output)]
-            text = view.report(report, files=files, groups=groups, resume_from=resume_from)
+            text = self._view().report(report, files=files, groups=groups, resume_from=resume_from)
             self._write(("\r\x1b[K" if self._display == "live" else "") + text, nl=False)
+
+    def _view(self) -> ScoreView:
+        is_terminal = self._stream.isatty()
+        width = terminal_columns() if is_terminal else None
+        return ScoreView(width, self._signs, choose_paint(is_terminal=is_terminal, env=os.environ))
 
     def _write(self, text: str, *, nl: bool = True) -> None:
         with suppress(OSError, ValueError):  # a closed display is not an error
@@ -443,7 +491,7 @@ class Screen:
 
 
 @click.command("score")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, metavar="[FILE...]")
 @click.option(
     "--config",
     required=True,
@@ -479,6 +527,8 @@ class Screen:
     is_flag=True,
     help="Score only answers that no earlier run with the same --name has judged.",
 )
+@OTLP_OPTIONS[0]
+@OTLP_OPTIONS[1]
 @UNIT_OPTION
 @IDLE_OPTION
 @click.option("--name", metavar="NAME", help="Name of the run, for later commands.")
@@ -576,10 +626,11 @@ def command(files: tuple[str, ...], **given: Any) -> int:
     incomplete: more errors than --max-errors, or no judged line; 4 invalid usage or files; 5 no line to score; 130 or
     143 interrupted by Ctrl-C or SIGTERM.
     """
-    return score_files(files, _make_options(given))
+    options = _make_options(given, files)
+    return score_files(files if options.otlp is None else [OTLP], options)
 
 
-def _make_options(given: dict[str, Any]) -> ScoreOptions:
+def _make_options(given: dict[str, Any], files: Sequence[str]) -> ScoreOptions:
     from agentv.messages.logs.mapping import parse_map
     from agentv.scoring.counting.sampling import make_sample
 
@@ -593,6 +644,7 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
         )
     if given["is_new"] and not given["name"]:
         raise ConfigError("--new compares with earlier runs of the same name; add --name NAME")
+    otlp = take_otlp_options(given, files)
     gates = given.pop("gates") or None
     if gates is not None and "none" in gates and len(gates) > 1:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
@@ -607,4 +659,6 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
         raise ConfigError(f"--sample {sample.count} draws from all lines, before {option}; write a share, such as 10%")
     if gates == ("none",):
         gates = ()
-    return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, sending=sending, **given)
+    return ScoreOptions(
+        gates=gates, sample=sample, sampling=sampling, reading=reading, sending=sending, otlp=otlp, **given
+    )

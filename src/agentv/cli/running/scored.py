@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from agentv.cli.main import exit_code_after_write_error
 from agentv.cli.options import OutputOptions
 from agentv.cli.results.report import ReportOptions, report
+from agentv.cli.running.otlp import TOKEN_VARIABLE, make_otlp_options, receiver_maker
 from agentv.cli.running.resume_options import ContinueOptions
 from agentv.cli.running.running import open_outputs, print_sent, write_error_messages
 from agentv.cli.running.score import (
@@ -33,8 +34,9 @@ from agentv.cli.terminal import own_stdout
 from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.lines import LogAnswers, LogReading
+from agentv.engine.criteria.live_traces import OTLP, LiveTraces
 from agentv.engine.criteria.log_files import log_files
-from agentv.engine.criteria.log_stream import ScoredLines, sampled_lines
+from agentv.engine.criteria.log_stream import SampledLines, ScoredLines, sampled_lines
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.criteria.run_record import ScoredRun
 from agentv.engine.criteria.stored_answers import StoredAnswers
@@ -51,6 +53,7 @@ from agentv.engine.stored.stored_plan import stored_options, working_folder
 from agentv.execution.processes.line_stream import STDIN
 from agentv.reports import STDOUT
 from agentv.reports.run.score import ResumeSource
+from agentv.reports.text.printable import printable
 from agentv.scoring.counting.sampling import make_sample
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.storage.run.stored import SCORED, StoredRun
@@ -74,10 +77,13 @@ def score_rest(stored: StoredRun, output: OutputOptions, continue_options: Conti
             f"cat log.jsonl | agentv resume {stored.run_id}; lines that are stored already are skipped"
         )
 
+    address = _text(settings, "otlp")
+    live = None if address is None else _received_again(stored, address)
     with contextlib.chdir(working_folder(stored.run, stored.folder.resolve().parent.parent)):
-        files = log_files(named)
+        files = log_files(named) if live is None else named
         check_sources(files)
-        _refuse_changed_log(stored, files)
+        if live is None:
+            _refuse_changed_log(stored, files)
 
     def make_source(answers: RunAnswers, recorder: StreamRecorder, _cases: CaseRunner) -> StreamSource:
         answers.restore(stored, files=files, on_row=recorder.count_stored)
@@ -87,7 +93,9 @@ def score_rest(stored: StoredRun, output: OutputOptions, continue_options: Conti
         since = _moment(settings, "since")
         name = stored.run.name if settings.get("new") is True else None
         return LogAnswers(
-            sampled_lines(files, sample, since, _reading(settings).joining),
+            sampled_lines(files, sample, since, _reading(settings).joining)
+            if live is None
+            else SampledLines(live, sample, live.notes),
             answers,
             answers.tasks.clock,
             _reading(settings),
@@ -97,7 +105,19 @@ def score_rest(stored: StoredRun, output: OutputOptions, continue_options: Conti
         )
 
     _note_output_not_appended(stored)
-    return _continue(stored, output, continue_options, make_source, resume_from=resume_source(files))
+    return _continue(stored, output, continue_options, make_source, resume_from=resume_source(files), live=live)
+
+
+def _received_again(stored: StoredRun, address: str) -> LiveTraces:
+    """Return the traces that are received at the address of the run. Raises ConfigError if that is not possible."""
+
+    def show(text: str) -> None:
+        click.echo(printable(text), err=True)
+
+    options = make_otlp_options(address, os.environ.get(TOKEN_VARIABLE))
+    received = max((row.line for row in stored.results() if row.file == OTLP), default=0)
+    joining = _reading(_score_settings(stored)).joining
+    return LiveTraces(receiver_maker(options, show), joining, received=received, on_note=show)
 
 
 def _refuse_changed_log(stored: StoredRun, files: Sequence[str]) -> None:
@@ -151,6 +171,7 @@ def _continue(
     *,
     resume_from: ResumeSource | None,
     configuration: Path | None = None,
+    live: LiveTraces | None = None,
 ) -> int:
     """Judge more answers of a run. Only a resume may need its input again: other work reads answers from the run."""
     if continue_options.backend == "ray" or continue_options.ray_address or continue_options.shared_path:
@@ -190,6 +211,7 @@ def _continue(
                 run_id=stored.run_id,
                 budget_usd=continue_options.budget_usd,
                 resume_from=resume_from,
+                live=live,
             )
         print_sent(output, observers)
         if outputs:

@@ -14,19 +14,26 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def stopping_on_signals(stop: StopSignal, *, cleanup: Callable[[], None] = lambda: None) -> Iterator[None]:
+def stopping_on_signals(
+    stop: StopSignal, *, cleanup: Callable[[], None] = lambda: None, first: Callable[[], None] | None = None
+) -> Iterator[None]:
     """Make the first SIGINT, SIGTERM or SIGHUP interrupt `stop` in the running event loop.
 
     The second one kills all children, calls `cleanup` and exits at once. `cleanup` may only do what a signal handler
-    may. In forked processes, signals do what they did before.
+    may. With `first`, there is one more signal before these, which only calls it in the event loop. In forked
+    processes, signals do what they did before.
     """
     loop = asyncio.get_running_loop()
     process = os.getpid()
+    calls = [] if first is None else [first]
 
     def on_signal(number: int, _frame: object) -> None:
         if os.getpid() != process:  # a process that user code forked: the signal does there what it did before
             signal.signal(number, before[signal.Signals(number)])
             os.kill(os.getpid(), number)
+            return
+        if calls:
+            loop.call_soon_threadsafe(calls.pop())
             return
         if stop.state == "interrupted":
             try:

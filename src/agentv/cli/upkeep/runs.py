@@ -215,8 +215,8 @@ def export_command(
 ) -> int:
     """Write an eval file with some cases of a run, to work on them or to keep them as a regression test.
 
-    With --otel or --export, send the results of the run that the receiver does not have yet instead; the exit code is 3
-    if any is left, and 5 if none has a place there.
+    With --otel or --export, send the results of the run that were not sent yet instead. The exit code is 3 if any is
+    left or was dropped, and 5 if no result has a trace to which its scores could go.
 
     The cases and their evaluators are written as they were in the run, even if the eval file has changed since. Each
     case names its run, suite and id under `metadata.origin`. An existing file is never overwritten.
@@ -283,8 +283,8 @@ def _send(run: str, options: SendingOptions, *, resends: bool, as_json: bool) ->
     from pathlib import Path
 
     from agentv.cli.main import EXIT_INCOMPLETE, EXIT_NOTHING
-    from agentv.cli.running.otel import destinations, export_text
-    from agentv.engine.stored.otel import Exporter, export_run
+    from agentv.cli.running.sending import destinations, export_text
+    from agentv.engine.stored.sending import Exporter, export_run
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import find_run
 

@@ -13,6 +13,7 @@ from agentv.engine.calling.resilience import ResilientProvider
 from agentv.engine.calling.runtime import Runtime
 from agentv.engine.capture import Cleaner
 from agentv.engine.planning.prepared_case import PreparedCase, prepare_case, prompt_form
+from agentv.execution.retry import answered_at
 from agentv.execution.user_code import described
 from agentv.messages.shapes.thinking import reasoning_of
 from agentv.types.errors import MessageError
@@ -86,7 +87,9 @@ async def call_target(
         result = Failure("plugin_error", f"{described(error)}")
     # The wait for the account's rate limit does not count as time of the target.
     started_at = calls[0].started_at if calls else started_at
-    return CallOutcome(result=result, started_at=started_at, ended_at=clock(), calls=calls)
+    return CallOutcome(
+        result=result, started_at=started_at, ended_at=answered_at(result, started_at, clock()), calls=calls
+    )
 
 
 def failed_outcome(error: ProviderError, *, started_at: datetime, ended_at: datetime) -> CallOutcome:
@@ -248,8 +251,9 @@ def make_answer(
         log_paths=response.log_paths,
         request=request,
     )
-    if response.origin is not None:
-        answer = replace(answer, origin=Origin.from_json(response.origin))
+    origin = _origin(response)
+    if origin is not None or response.notes:
+        answer = replace(answer, notes=response.notes, origin=origin)
     if outcome.answered_by is not None:
         answer = replace(answer, answered_by=outcome.answered_by)
     source: CachedFrom | None = response.cached
@@ -257,6 +261,16 @@ def make_answer(
         return answer
     # An answer from the cache has the duration and cost of the original call.
     return replace(answer, duration_ms=source.duration_ms, billed_usd=outcome.lost_usd, cached=_source_to_json(source))
+
+
+def _origin(response: ProviderResponse) -> Origin | None:
+    """Return where a recorded response was read from, or the span that gave it, if the spans were received."""
+    if response.origin is not None:
+        return Origin.from_json(response.origin)
+    spans = response.spans
+    if spans is None or not spans.span_id:
+        return None
+    return Origin(file="", line=0, trace_id=spans.trace_id, span_id=spans.span_id)
 
 
 def _answer_without_response(
@@ -337,6 +351,8 @@ def _failed_answer(
         exit_code=response.exit_code,
         log_paths=response.log_paths,
         request=response.request,
+        notes=response.notes,
+        origin=_origin(response),
         error=error,
         partial=None if partial is None else _to_partial(partial),
     )

@@ -24,7 +24,7 @@ from agentv.engine.calling.calls import (
 from agentv.engine.planning.prices import price_of
 from agentv.execution.auto_workers import WorkerTuner
 from agentv.execution.limits import AccountLimiter, Permit
-from agentv.execution.retry import partial_or_usage, requested_delay_s, retry_call
+from agentv.execution.retry import partial_or_usage, requested_delay_s, retry_call, waited_s
 from agentv.execution.user_code import check_stray_cancel, off_the_clock
 from agentv.scoring.text.vectors import vectors_problem
 from agentv.types.errors import QuotaError, TargetError
@@ -95,7 +95,7 @@ class PacedAttempts:
             if error.failure.kind == "rate_limited":
                 tuner.refused(sent_at=sent_at)
             raise
-        tuner.answered(now() - began, sent_at=sent_at)
+        tuner.answered(now() - began - waited_s(response), sent_at=sent_at)
         return response
 
     async def acquire(self, tokens: float, *, until: float = math.inf) -> Permit | None:

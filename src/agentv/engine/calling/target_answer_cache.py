@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from agentv.engine.calling.uncached import is_uncached
+from agentv.execution.retry import answered_at
 from agentv.execution.threads import call_in_thread
 from agentv.registry import ProviderSpec
 from agentv.scoring.keys.identity import DigestSet
@@ -108,7 +109,7 @@ class TargetAnswerCache(Struct, frozen=True):
         """Save the response to a request sent at `sent_at`, if it is well-formed and the cache is writable."""
         if not (self.run_cache.is_writable and _is_well_formed(response)):
             return
-        now = self.run_cache.clock()
+        now = answered_at(response, sent_at, self.run_cache.clock())
         source = CachedFrom(
             key=key,
             at=now,
@@ -142,4 +143,7 @@ def _digests(paths: tuple[str, ...]) -> tuple[str, ...] | None:
 
 
 def _is_well_formed(response: object) -> bool:
-    return isinstance(response, ProviderResponse) and isinstance(response.text, str)
+    if not isinstance(response, ProviderResponse) or not isinstance(response.text, str):
+        return False
+    # Without all its spans, tool calls may be missing, which the next run would not report.
+    return response.spans is None or response.spans.is_complete

@@ -44,6 +44,7 @@ def joined_answers(prepared: PreparedCase, said: Sequence[CaseTurn], answers: Se
         calls=tuple(call for answer in answers for call in answer.calls),
         cached=first.cached if all(answer.cached is not None for answer in answers) else None,
         log_paths=tuple(dict.fromkeys(path for answer in answers for path in answer.log_paths)),
+        notes=tuple(dict.fromkeys(note for answer in answers for note in answer.notes)),
         answered_by=next((answer.answered_by for answer in answers if answer.answered_by is not None), None),
         repaired=any(answer.repaired for answer in answers),
     )

@@ -184,7 +184,7 @@ class LogAnswers(Struct):
             lines = "1 line has" if self.without_target == 1 else f"{self.without_target:,} lines have"
             yield f"{lines} no {self.target_field!r}; the line's 'target', or else the file's name, is used instead"
         piped = self.answers.piped
-        if piped is not None and not self.read:
+        if piped is not None and piped.are_piped and not self.read:
             yield "standard input was empty; agentv resume needs the stream that agentv score has read"
         if piped is not None and piped.changed:
             lines = "1 skipped line has" if piped.changed == 1 else f"{piped.changed:,} skipped lines have"

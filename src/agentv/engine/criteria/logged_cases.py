@@ -24,6 +24,7 @@ Order: TypeAlias = Literal["in_order", "exact", "unordered", "subset", "superset
 
 NO_QUESTION = "have no question"
 NO_ANSWER = "have no answer to compare with"
+ATTACHED = "have an image or another attachment, which an eval file takes from a file only"
 
 
 class CaseRules(Struct, frozen=True):
@@ -76,6 +77,9 @@ class LoggedCases(Struct):
             self.lose(NO_QUESTION, place)
             return
         told = tuple(each for each in messages if self.rules.keeps_system or each.role != "system")
+        if any(each.role == "user" and not _is_text(each) for each in told):
+            self.lose(ATTACHED, place)
+            return
         question = short_messages([_message(each) for each in told], "user")
         expected, added = self._expected(given), self._added(given)
         if expected is None and not (added or self.rules.has_evaluators):
@@ -139,10 +143,15 @@ def _expected_call(call: ToolCall) -> JsonObject:
     return {"tool": call.tool, **({"args": call.input} if isinstance(call.input, Mapping) and call.input else {})}
 
 
-def _message(message: Message) -> JsonObject:
-    """Return a message without what only says how it was recorded; the parts of a text become one text."""
+def _is_text(message: Message) -> bool:
     content = message.content
-    if isinstance(content, tuple) and all(isinstance(part, TextPart) for part in content):
+    return not isinstance(content, tuple) or all(isinstance(part, TextPart) for part in content)
+
+
+def _message(message: Message) -> JsonObject:
+    """Return a message without what only says how it was recorded; of its parts, the text."""
+    content = message.content
+    if isinstance(content, tuple):
         content = content_text(content)
     calls = tuple(replace(each, timestamp=None, duration_ms=None) for each in message.tool_calls)
     return message_to_json(replace(message, content=content, tool_calls=calls, timestamp=None, metadata=None))

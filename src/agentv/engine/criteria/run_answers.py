@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
 from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.inputs import answer_of_input, case_of_input, eval_id_of, target_of_file
+from agentv.engine.criteria.live_traces import OTLP
 from agentv.engine.planning.plan import AnswerWithInput, CaseTask
 from agentv.execution.processes.line_stream import STDIN
 from agentv.scoring.keys.identity import DigestMap, DigestSet, answer_key, digest, keys_of
@@ -19,6 +20,9 @@ from agentv.types.cases import Location
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.records.answer import Answer, Origin, ResultKey, source_of
 from agentv.types.records.result import CaseResult
+
+_STREAMS = (STDIN, OTLP)
+"""Inputs that cannot be read again: what they have had is recognised by case and trial, not by its place."""
 
 
 class Trials:
@@ -45,13 +49,15 @@ class Trials:
 
 
 class StoredLines(Struct):
-    """The lines of standard input that a run has stored. Piped again, they are skipped.
+    """The lines of standard input, or of traces that were received, that a run has stored. The same are skipped.
 
     The n-th line of a case and target is its n-th trial, so that the same stream finds the same result keys.
     """
 
     slots: DigestSet = field(default_factory=DigestSet)
     answers: DigestSet = field(default_factory=DigestSet)
+    are_piped: bool = True
+    """False for traces that are received."""
     changed: int = 0
     """The number of lines that have a stored key, but another answer."""
 
@@ -79,11 +85,11 @@ class RunAnswers(Struct):
     cases: DigestSet = field(default_factory=DigestSet)
     """The cases that are stored, by suite and id."""
     unjudged: dict[str, Answer] = field(default_factory=dict)
-    """Stored answers without a row, because the run was killed: by source, those of standard input by result key."""
+    """Stored answers without a row, because the run was killed: by source, those of a stream by result key."""
     sources: DigestSet | None = None
     """The lines of files that a resume skips, by source; None for a new run."""
     piped: StoredLines | None = None
-    """The lines of standard input that a resume skips."""
+    """The lines of a stream that a resume skips."""
     are_recorded: bool = True
     """False if no run records them: then they need no keys, and memory does not grow with them."""
 
@@ -143,8 +149,8 @@ class RunAnswers(Struct):
         return self.sources is not None and not self.sources.add(source_of(origin.file, origin.line, origin.part))
 
     def is_piped_again(self, origin: Origin, slot: ResultKey, answer: str = "") -> bool:
-        """Return True for a line of standard input that the run has stored; remember a new one."""
-        return self.piped is not None and origin.file == STDIN and self.piped.find_or_add(slot, answer)
+        """Return True for a line of a stream that the run has stored; remember a new one."""
+        return self.piped is not None and origin.file in _STREAMS and self.piped.find_or_add(slot, answer)
 
     def restore(
         self, stored: StoredRun, *, files: Collection[str] | None, on_row: Callable[[CaseResult], None]
@@ -152,13 +158,14 @@ class RunAnswers(Struct):
         """Take over the answers of a stored run, and pass each of its rows to `on_row`.
 
         With `files`, those that a resume reads again, lines that are stored are skipped: a line of a file is recognised
-        by file and number, a line of standard input by case and trial. Answers without a row are judged.
+        by file and number, a line of a stream by case and trial. Answers without a row are judged.
         """
         judged, sources = set[int](), DigestSet()
-        piped = StoredLines() if files is not None and STDIN in files else None
+        is_stream = files is not None and not set(_STREAMS).isdisjoint(files)
+        piped = StoredLines(are_piped=OTLP not in (files or ())) if is_stream else None
         for row in stored.results():
             self.targets[row.slot.target] = None
-            if piped is not None and row.file == STDIN:
+            if piped is not None and row.file in _STREAMS:
                 piped.add(row)
                 self.trials.has_repeats = self.trials.has_repeats or row.slot.trial > 0
             else:
@@ -176,7 +183,7 @@ class RunAnswers(Struct):
             origin = answer.origin
             if answer.seq in judged or origin is None or answer.generation:
                 continue
-            if piped is not None and origin.file == STDIN:
+            if piped is not None and origin.file in _STREAMS:
                 self.unjudged[slot_name(answer.slot)] = answer
             else:
                 self.unjudged[source_of(origin.file, origin.line, origin.part)] = answer

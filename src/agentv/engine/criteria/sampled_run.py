@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.process_runs import ProcessRun
-from agentv.engine.stored.otel import BackgroundExport
+from agentv.engine.stored.sending import BackgroundExport
 from agentv.loading.files.places import find_home
 from agentv.scoring.results.by_criterion import JudgedCriteria
 from agentv.telemetry.collector import find_collector

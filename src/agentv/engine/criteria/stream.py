@@ -59,8 +59,8 @@ class AnswerStream(Struct, frozen=True):
     recorder: StreamRecorder
     """Records the judging."""
     output: JudgementOutput | None = None
-    on_row: Callable[[], None] = lambda: None
-    """Called after each row, to show progress."""
+    on_row: Callable[[CaseResult], None] = lambda _row: None
+    """Called with each row, to show progress."""
     on_stopping: Callable[[str], None] = lambda _reason: None
     """Called with the reason when no more answers are taken."""
 
@@ -125,7 +125,7 @@ class AnswerStream(Struct, frozen=True):
     def _record(self, row: CaseResult | None) -> None:
         if row is not None:
             self.recorder.row(row)
-            self.on_row()
+            self.on_row(row)
 
     async def _on_judged(self, judged: AnswerWithInput, by_criterion: JudgedCriteria, duration_ms: float) -> None:
         """Save a judgement in the stores of the configuration and in the output, before its row is recorded."""

@@ -24,7 +24,7 @@ class TraceLines:
     def __init__(self, options: JoinOptions, files: Sequence[str]) -> None:
         self._joiner = Joiner(options)
         self._numbers = {file: number for number, file in enumerate(files)}
-        self._parts: OrderedDict[tuple[str, int], int] = OrderedDict()
+        self._lines = AnswerLines()
 
     def take(self, line: ReadLine) -> ReadLine | None:
         """Return a line that has no spans as it is; a line with wrong spans is lost; None for one with spans."""
@@ -61,11 +61,11 @@ class TraceLines:
 
     def ready(self) -> list[ReadLine]:
         """Return the answers of a stream's traces that have ended."""
-        return list(map(self._line, self._joiner.ready()))
+        return list(map(self._lines.line_of, self._joiner.ready()))
 
     def rest(self) -> Iterator[ReadLine]:
         """Yield the answers of all other traces."""
-        return map(self._line, self._joiner.rest())
+        return map(self._lines.line_of, self._joiner.rest())
 
     def close(self) -> None:
         """Forget all spans."""
@@ -80,7 +80,15 @@ class TraceLines:
         """Yield what the user should know of the traces."""
         yield from self._joiner.report.notes()
 
-    def _line(self, answer: TracedAnswer) -> ReadLine:
+
+class AnswerLines:
+    """Makes lines in our own keys of answers, and numbers those of one place."""
+
+    def __init__(self) -> None:
+        self._parts: OrderedDict[tuple[str, int], int] = OrderedDict()
+
+    def line_of(self, answer: TracedAnswer) -> ReadLine:
+        """Return an answer as a line; one that failed or cannot be read is a lost line."""
         place = answer.file, answer.line
         part = self._parts.pop(place, 0) + 1
         self._parts[place] = part

@@ -318,6 +318,8 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
                     raise TargetError(
                         f"target {each.name!r} ({each.provider}) makes embeddings and cannot answer cases"
                     )
+                if options.backend == "ray" and (why := getattr(each.settings, "why_not_on_nodes", None)):
+                    raise TargetError(f"target {each.name!r} cannot be called with --backend ray: {why}")
             targets.append(target)
             if name in default_names:
                 default_targets.add(target.name)

@@ -13,7 +13,7 @@ from agentv.engine.stored.resume import row_selector
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages import FilePart, Message
+from agentv.types.messages import DataPart, FilePart, Message
 from agentv.types.messages_json import message_to_json, part_to_json, short_messages
 from agentv.types.records.answer import Origin
 from agentv.types.records.result import CaseResult
@@ -49,6 +49,12 @@ def exported_suite(
     same_ids = run.cases_named({(suite, eval_id) for suite, eval_id, _ in chosen})
     by_key = {(record.suite, record.eval_id, record.prompt): record for record in same_ids}
     records = {key: record for key, record in by_key.items() if key in chosen}
+    attached = next((record for record in records.values() if any(map(_has_data, record.input_messages))), None)
+    if attached is not None:
+        raise ConfigError(
+            f"case {attached.eval_id!r} has an image or another attachment that was logged, which an eval file takes "
+            "from a file only; choose other cases with --case"
+        )
     unusable = next((record for record in records.values() if not (record.input_messages or record.turns)), None)
     if unusable is not None:
         raise ConfigError(
@@ -156,6 +162,12 @@ def _turn(turn: JsonObject, eval_id: str) -> JsonObject:
     return turn
 
 
+def _has_data(message: Message) -> bool:
+    """Return True for a user's message with a part that no eval file can have, such as a logged image."""
+    parts = message.content if isinstance(message.content, tuple) else ()
+    return message.role == "user" and any(isinstance(part, DataPart) for part in parts)
+
+
 def _message(message: Message, folder: Path) -> JsonObject:
     """Return a message as in an eval file; the paths of attached files are relative to `folder`."""
     json = message_to_json(message)
@@ -165,5 +177,6 @@ def _message(message: Message, folder: Path) -> JsonObject:
             if isinstance(part, FilePart)
             else part_to_json(part)
             for part in message.content
-        ]
+            if not isinstance(part, DataPart)  # thoughts and the like of earlier answers
+        ] or ""
     return json

@@ -83,6 +83,10 @@ def check_target(
     if isinstance(model, TargetModel) and model.system_prompt and advice is not None:
         reader.error((*at, "system_prompt"), "is not used by this target", allowed=advice)
         model = None
+    if isinstance(model, TargetModel) and model.provider_batching and getattr(settings, "otel", False):
+        message = "cannot be used with provider_batching: the spans of one command for many cases do not name the cases"
+        reader.error((*at, "otel"), message, allowed="remove one of the two keys")
+        model = None
     return CheckedTarget(model if isinstance(model, TargetModel) else None, spec, settings)
 
 

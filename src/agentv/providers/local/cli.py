@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import json
+import os
 import shlex
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,10 @@ from agentv.execution.processes.left_behind import PREFIX, temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES
 from agentv.providers.agents.commands import decode, read_output_file, run_command, run_healthcheck
 from agentv.providers.apis.responses import ACCEPTED_KEYS, parse_answer, parse_known, parse_named, parse_output
+from agentv.providers.local.call_spans import CallSpans, call_with_spans
 from agentv.providers.local.cli_settings import CliSettings
+from agentv.providers.local.otel_settings import span_variables, why_no_spans
+from agentv.providers.local.span_receiver import shared_receiver
 from agentv.templating.command import FilledCommand, parse_command, parse_files_format
 from agentv.types.errors import TemplateError
 from agentv.types.failures import Failure
@@ -164,13 +168,40 @@ class CliProvider:
 
         If the command fails or is cancelled, the ProviderError or CancelledError holds the answer written so far.
         """
+        if not self._settings.otel:
+            return await self._answer(request, {})
+        receiver = await shared_receiver(self._tools.shared)
+        environment = self._environment()
+
+        async def call(spans: CallSpans) -> ProviderResponse:
+            own = span_variables(
+                url=receiver.url, token=spans.token, traceparent=spans.traceparent, environment=environment
+            )
+            return await self._answer(request, own)
+
+        return await call_with_spans(
+            receiver.inbox,
+            call,
+            wait_s=self._settings.otel_wait_s,
+            timeout_s=request.timeout_s or self._target.timeout_s,
+            why_none=functools.partial(why_no_spans, environment),
+        )
+
+    def _environment(self) -> dict[str, str]:
+        """Return the variables that the command inherits and those of its settings."""
+        allowed = self._settings.env_allow
+        inherited = {name: value for name, value in os.environ.items() if allowed is None or name in allowed}
+        return {**inherited, **self._settings.env}
+
+    async def _answer(self, request: ProviderRequest, variables: Mapping[str, str]) -> ProviderResponse:
+        """Return the command's answer to one case; `variables` are added to its environment."""
         values = {
             "PROMPT": request.question,
             "SYSTEM_PROMPT": request.system_prompt or "",
             "GUIDELINES": request.guidelines,
             "EVAL_ID": request.eval_case_id,
         }
-        output = await self._run([request], values, max_bytes=MAX_OUTPUT_BYTES)
+        output = await self._run([request], values, max_bytes=MAX_OUTPUT_BYTES, variables=variables)
         if self._target.provider_batching:
             return output.add_to(parse_single(output.text, request.eval_case_id))
         return output.add_to(parse_output(output.text))
@@ -196,15 +227,23 @@ class CliProvider:
         A relative working folder starts from each of `eval_dirs`; a command runs once in each resulting folder.
         """
         settings, shared = self._settings, self._tools.shared
+        if settings.otel:
+            await shared_receiver(shared)  # its start is no time of the first command
         check = settings.healthcheck
         await run_healthcheck(check, self._target, shared, eval_dirs=eval_dirs, cwd=settings.cwd, env=settings.env)
 
     async def _run(
-        self, requests: Sequence[ProviderRequest], values: Mapping[str, str], *, max_bytes: int, is_batch: bool = False
+        self,
+        requests: Sequence[ProviderRequest],
+        values: Mapping[str, str],
+        *,
+        max_bytes: int,
+        is_batch: bool = False,
+        variables: Mapping[str, str] | None = None,
     ) -> _CommandOutput:
         """Run the command once for all `requests`, which share their attempt, deadline and working folder.
 
-        `values` fill {PROMPT}, {SYSTEM_PROMPT}, {GUIDELINES} and {EVAL_ID}.
+        `values` fill {PROMPT}, {SYSTEM_PROMPT}, {GUIDELINES} and {EVAL_ID}; `variables` are added to the environment.
         """
         first = requests[0]
         timeout_s = first.timeout_s or self._target.timeout_s or DEFAULT_TRY_TIMEOUT_S * len(requests)
@@ -215,7 +254,7 @@ class CliProvider:
                 outcome = await run_command(
                     filled,
                     cwd=self._cwd(first),
-                    env=self._settings.env,
+                    env={**self._settings.env, **(variables or {})},
                     timeout_s=timeout_s,
                     max_bytes=max_bytes,
                     inherit=self._settings.env_allow,

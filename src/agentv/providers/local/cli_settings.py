@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from agentv.providers.healthchecks import Healthcheck
+from agentv.providers.local.otel_settings import DEFAULT_WAIT_S, OtelWait, check_variables, check_wait
 from agentv.templating.command import parse_command, parse_files_format
 
 
@@ -45,8 +46,21 @@ class CliSettings(Struct, frozen=True):
         Meta(description="The only variables to inherit, besides PATH; default: the whole environment."),
     ] = None
 
+    otel: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Receive the spans that the command sends by OpenTelemetry, and read its tool calls, tokens and cost "
+                "from them."
+            )
+        ),
+    ] = False
+    otel_wait_s: OtelWait = DEFAULT_WAIT_S
+
     def __post_init__(self) -> None:
-        """Reject invalid templates; the message starts with the setting's name."""
+        """Reject invalid settings; the message starts with the setting's name."""
+        check_variables(self.env, otel=self.otel)
+        check_wait(self.otel_wait_s)
         parse_command(self.command_template, called="command_template")
         parse_files_format(self.files_format, called="files_format")
 

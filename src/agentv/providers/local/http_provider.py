@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Literal, TypeAlias, cast
 
 from msgspec import Meta, Struct, field
@@ -25,6 +26,7 @@ from agentv.providers.apis.responses import (
 from agentv.providers.apis.streamed_response import StreamedResponse
 from agentv.providers.apis.transport import send
 from agentv.providers.healthchecks import Healthcheck
+from agentv.providers.local.call_spans import CallSpans, call_with_spans
 from agentv.providers.local.http_template import (
     JSON,
     AnswerPath,
@@ -34,6 +36,15 @@ from agentv.providers.local.http_template import (
     parse_url,
     value_of,
 )
+from agentv.providers.local.otel_settings import (
+    DEFAULT_LISTEN,
+    DEFAULT_WAIT_S,
+    OtelWait,
+    check_receiver,
+    check_wait,
+    parse_listen,
+)
+from agentv.providers.local.span_receiver import SpanReceiver, shared_receiver, why_no_spans
 from agentv.types.errors import MessageError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -176,9 +187,33 @@ class HttpSettings(Struct, frozen=True):
         ),
     ] = None
     healthcheck: Healthcheck = None
+    otel: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Send the header `traceparent`, receive the spans that the service exports by OpenTelemetry at "
+                "`otel_listen`, and read its tool calls, tokens and cost from them."
+            )
+        ),
+    ] = False
+    otel_listen: Annotated[str, Meta(description="With `otel`: the address at which spans are received.")] = (
+        DEFAULT_LISTEN
+    )
+    otel_token: Annotated[
+        str | None,
+        Meta(
+            description=(
+                "With `otel`: exporters must send `Authorization: Bearer TOKEN`; required unless the address is that "
+                "of this machine alone. Write it as ${{ VARIABLE }}."
+            )
+        ),
+    ] = None
+    otel_wait_s: OtelWait = DEFAULT_WAIT_S
 
     def __post_init__(self) -> None:
         """Reject invalid settings; the message starts with the setting's name."""
+        check_wait(self.otel_wait_s)
+        check_receiver(self.otel_listen, token=self.otel_token, headers=self.headers, otel=self.otel)
         names = parse_url(self.url).names
         body = self.body_template()
         if body is not None and self.method == "GET":
@@ -205,6 +240,13 @@ class HttpSettings(Struct, frozen=True):
         """How a target with a `system_prompt` can use it; None if it does."""
         is_used = not self._names().isdisjoint(("system_prompt", "chat_prompt"))
         return None if is_used else "add {{ system_prompt }} or {{ chat_prompt }} to `body`"
+
+    @property
+    def why_not_on_nodes(self) -> str | None:
+        """Why the nodes of a cluster cannot call the service; None if they can."""
+        if not self.otel:
+            return None
+        return f"with `otel` the service sends its spans to {self.otel_listen}, which is one machine; remove `otel`"
 
     def _names(self) -> frozenset[str]:
         """Return the variables of the request."""
@@ -268,6 +310,28 @@ class HttpProvider:
 
         If a stream fails or is cancelled, the ProviderError or CancelledError holds the part of the answer so far.
         """
+        settings = self._settings
+        if not settings.otel:
+            return await self._answer(request, None)
+        receiver = await self._receiver()
+
+        async def call(spans: CallSpans) -> ProviderResponse:
+            return await self._answer(request, spans.traceparent)
+
+        return await call_with_spans(
+            receiver.inbox,
+            call,
+            wait_s=settings.otel_wait_s,
+            timeout_s=request.timeout_s or self._target.try_timeout_s,
+            why_none=partial(why_no_spans, receiver),
+        )
+
+    async def _receiver(self) -> SpanReceiver:
+        host, port = parse_listen(self._settings.otel_listen)
+        return await shared_receiver(self._shared, host=host, port=port, token=self._settings.otel_token)
+
+    async def _answer(self, request: ProviderRequest, traceparent: str | None) -> ProviderResponse:
+        """Return the service's answer to one case, sent with a `traceparent` if there is one."""
         now = asyncio.get_running_loop().time
         started_at = now()
         timeout_s = request.timeout_s or self._target.try_timeout_s
@@ -279,7 +343,10 @@ class HttpProvider:
         stream = StreamedResponse(events, now=now)
         try:
             response = await send(
-                self._build_request(request), self._shared, timeout_s=timeout_s, make_listener=lambda: stream.feed
+                self._build_request(request, traceparent),
+                self._shared,
+                timeout_s=timeout_s,
+                make_listener=lambda: stream.feed,
             )
             if not is_event_stream(response.headers):
                 return self._parse(response)
@@ -305,19 +372,23 @@ class HttpProvider:
         await self.healthcheck_in((self._target.base_dir,))
 
     async def healthcheck_in(self, eval_dirs: Sequence[str]) -> None:
-        """Run the configured healthcheck. Raises as `healthcheck` does.
+        """Run the configured healthcheck. Raises as `healthcheck` does, also if spans cannot be received.
 
         A relative working folder starts from each of `eval_dirs`; a command runs once in each resulting folder.
         """
+        if self._settings.otel:
+            await self._receiver()
         await run_healthcheck(self._settings.healthcheck, self._target, self._shared, eval_dirs=eval_dirs)
 
-    def _build_request(self, request: ProviderRequest) -> HttpRequest:
+    def _build_request(self, request: ProviderRequest, traceparent: str | None) -> HttpRequest:
         def find(name: str) -> JsonValue:
             return value_of(request, name)
 
         headers = dict(self._settings.headers)
         if self._settings.stream and not any(name.lower() == "accept" for name in headers):
             headers["Accept"] = EVENT_STREAM
+        if traceparent is not None:
+            headers["traceparent"] = traceparent
         body = b""
         if self._body is not None:
             body = self._body.fill(find)

@@ -4,7 +4,7 @@ import functools
 import inspect
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from types import CodeType
 from typing import Annotated, Any, TypeAlias, cast
@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from agentv.execution.user_code import DeadlineError, call_user_code, described, load_object
+from agentv.providers.local.otel_settings import DEFAULT_WAIT_S, OtelWait, check_sdk, check_wait
 from agentv.types.errors import MessageError, PluginError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -48,6 +49,21 @@ class PythonSettings(Struct, frozen=True):
             )
         ),
     ] = False
+    otel: Annotated[
+        bool,
+        Meta(
+            description=(
+                "Read the tool calls, tokens and cost of a call from the OpenTelemetry spans that it makes. Needs the "
+                "package opentelemetry-sdk."
+            )
+        ),
+    ] = False
+    otel_wait_s: OtelWait = DEFAULT_WAIT_S
+
+    def __post_init__(self) -> None:
+        """Reject `otel` where OpenTelemetry is not installed, and a wait that is too long."""
+        check_wait(self.otel_wait_s)
+        check_sdk(otel=self.otel)
 
     def code_files(self, base_dir: str) -> tuple[str, ...]:
         """Return the file of the function, if its path is given; it must exist."""
@@ -75,6 +91,11 @@ class PythonProvider:
         self._function = function_of(loaded, self._name)
         self._is_coroutine = inspect.iscoroutinefunction(self._function)
         self._timeout_s = target.timeout_s
+        self._call_with_spans: Callable[..., Awaitable[ProviderResponse]] | None = None
+        if settings.otel:
+            from agentv.providers.local.process_spans import call_in_process  # noqa: PLC0415 - needs OpenTelemetry
+
+            self._call_with_spans = functools.partial(call_in_process, wait_s=settings.otel_wait_s)
         self._expects_system_prompt = not settings.takes_system_prompt and reads_system_prompt(self._function)
 
     async def invoke(self, request: ProviderRequest) -> ProviderResponse:
@@ -82,6 +103,13 @@ class PythonProvider:
 
         Raises ProviderError if the function raises an exception, is too late, or returns a value that cannot be read.
         """
+        if self._call_with_spans is None:
+            return await self._answer(request)
+        timeout_s = request.timeout_s or self._timeout_s
+        return await self._call_with_spans(functools.partial(self._answer, request), timeout_s=timeout_s)
+
+    async def _answer(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the function's response. Raises as `invoke` does."""
         timeout_s = request.timeout_s or self._timeout_s
         started = time.monotonic()
         try:

@@ -354,6 +354,7 @@ def _facts(detail: RowDetail, changes: FileChanges | None) -> Html:
         "calls" if detail.answer and detail.answer.turns else "attempts": _attempts(detail),
         "workspace": (changes.folder if changes is not None else None) or "",
         "logs": ", ".join(detail.answer.log_paths) if detail.answer else "",
+        "notes": "\n".join(detail.answer.notes) if detail.answer else "",
     }
     known = [
         element("div", element("dt", name), element("dd", value, class_="id" if name in ("trace", "span") else None))

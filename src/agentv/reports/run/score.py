@@ -37,6 +37,7 @@ ResumeSource: TypeAlias = Literal["files", "stream"]
 """Where a resumed run reads its lines from: files only, or standard input, possibly together with files."""
 
 _MAX_REASON_CHARS = 2000
+_MAX_ANSWER_CHARS = 500
 _NO_LINES = target_summary("", TargetTally())
 
 
@@ -97,12 +98,21 @@ class ScoreView(Struct, frozen=True):
             return []
         shown = [self.paint(head, "bold")]
         for row in rows:
-            state = row_state(row)
-            mark = self.paint(self.signs.marks[state], state_colour(state))
-            row_head = self.signs.escape_unsupported(_row_head(row))
-            reason = self.signs.escape_unsupported(line_reason(row))
-            shown += with_reason(mark, head=row_head, reason=reason, width=self.width, signs=self.signs)
+            shown += self._row(row, _row_head(row), line_reason(row))
         return [*shown, f"and {left_out:,} more"] if left_out > 0 else shown
+
+    def _row(self, row: CaseResult, head: str, reason: str) -> list[str]:
+        state = row_state(row)
+        mark = self.paint(self.signs.marks[state], state_colour(state))
+        head, reason = self.signs.escape_unsupported(head), self.signs.escape_unsupported(reason)
+        return with_reason(mark, head=head, reason=reason, width=self.width, signs=self.signs)
+
+    def row(self, row: CaseResult) -> str:
+        """Return one result with the beginning of its answer, and why it did not pass."""
+        parts = (source_of(row.file, row.line, row.part), row_score(row), row.candidate_answer[:_MAX_ANSWER_CHARS])
+        head = "  ".join(one_line(part) for part in parts if part)
+        reason = "" if row_state(row) == "pass" else line_reason(row)
+        return "\n".join(self._row(row, head, reason))
 
 
 def _quality_rows(report: RunReport) -> list[list[str]]:

@@ -274,6 +274,7 @@ class CaseView(Struct, frozen=True):
         if changes is not None and changes.folder is not None:
             facts.append(f"workspace: {one_line(changes.folder)}")
         facts += [f"log: {one_line(path)}" for path in (self.answer.log_paths if self.answer else ())]
+        facts += [f"note: {one_line(note)}" for note in (self.answer.notes if self.answer else ())]
         return facts
 
 

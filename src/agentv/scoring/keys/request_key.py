@@ -31,6 +31,7 @@ CALL_SETTINGS = frozenset(
         *("max_retries", "initial_delay_ms", "max_delay_ms", "backoff_factor", "status_codes"),
         *("retry_initial_delay_ms", "retry_max_delay_ms", "retry_backoff_factor", "retry_status_codes"),
         "retry_timeouts",
+        *("otel_wait_s", "otel_listen", "otel_token"),
     }
 )
 """Settings of a target that change how it is called and what it costs, but not its answers."""

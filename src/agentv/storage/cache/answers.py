@@ -23,7 +23,7 @@ from agentv.storage.records.narrow import (
 )
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, messages_to_json, trace_from_json, trace_to_json
-from agentv.types.provider import CachedFrom, ProviderResponse
+from agentv.types.provider import CachedFrom, ProviderResponse, ReceivedSpans
 from agentv.types.stored import rounded_ms
 
 CACHED_SCHEMA = "agentv-cached-answer-1"
@@ -114,6 +114,8 @@ def _body(response: ProviderResponse) -> dict[str, JsonValue]:
         "request": response.request,
         "reasoning": response.reasoning,
     }
+    if response.spans is not None and response.spans.span_id:
+        fields |= {"trace_id": response.spans.trace_id, "span_id": response.spans.span_id}
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -142,6 +144,12 @@ def _read(content: bytes) -> CachedAnswer:
         first_token_ms=optional_number(body, "first_token_ms"),
         request=optional_object(body, "request"),
         reasoning=optional_text(body, "reasoning"),
+        spans=_spans(body),
     )
     answer = replace(response, cached=source)
     return CachedAnswer(read_text(head, "target", ""), read_text(head, "provider", ""), source, answer)
+
+
+def _spans(body: JsonObject) -> ReceivedSpans | None:
+    trace_id, span_id = optional_text(body, "trace_id"), optional_text(body, "span_id")
+    return ReceivedSpans(trace_id, span_id, is_complete=True) if trace_id and span_id else None

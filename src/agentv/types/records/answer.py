@@ -50,9 +50,10 @@ class AnswerRef(Struct, frozen=True, gc=False):
 
 
 class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The line of a log that an answer was read from."""
+    """The line of a log, or the span, that an answer was read from."""
 
     file: str
+    """"" for an answer that was not read from a file."""
     line: int
     """Counted from 1; 0 for an answer from Python."""
     part: int = 1
@@ -60,7 +61,7 @@ class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
     digest: str = ""
     """A hash of the line's content; "" if it is not known."""
     trace_id: str = ""
-    """`trace_id` and `span_id` are those of the span that the answer was read from; "" for any other answer."""
+    """`trace_id` and `span_id` are those of the span that gave the answer; "" if it is not known."""
     span_id: str = ""
 
     def to_json(self) -> JsonObject:
@@ -162,8 +163,10 @@ class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Set if the slot had an answer already, so that this one does not count."""
     repaired: bool = False
     """True if lone surrogates were replaced in its texts."""
+    notes: tuple[str, ...] = ()
+    """What the provider reported about this answer, such as that spans were missing."""
     origin: Origin | None = None
-    """Where a recorded answer was read from."""
+    """Where a recorded answer was read from; with `otel: true` on the target, the span that gave the answer."""
     given: JsonObject | None = None
     """The keys of a recorded answer's input that are neither in the answer nor in its case."""
     turns: tuple[AnsweredTurn, ...] = ()

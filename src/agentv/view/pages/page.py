@@ -154,12 +154,12 @@ def _tabs(page: Page, address: str) -> Iterator[Html]:
 
 
 def _live(page: Page) -> Html | None:
-    """Return the mark of a run that is going on, with the button that keeps the page as it is (WCAG 2.2.2)."""
+    """Return the mark of a run that goes on, or of a page in the making, with the button that keeps it (WCAG 2.2.2)."""
     if not page.is_live:
         return None
     return element(
         "p",
-        element("span", "running", role="status"),
+        element("span", "counting" if page.is_preparing else "running", role="status"),
         " ",
         element("button", "Pause", type="button", hidden=True, title="Keep the page as it is"),
         element("noscript", element("small", "reload for newer results")),

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from agentv.cli.options import SendingOptions
-from agentv.engine.stored.otel import BackgroundExport, ExportReport
+from agentv.engine.stored.sending import BackgroundExport, ExportReport
 from agentv.loading.files.dotenv import load_env
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import printable

@@ -8,7 +8,7 @@ from tests.support.carrying import AGENT
 from tests.support.collectors import Collector, collecting
 
 import agentv
-from agentv.engine.stored.otel import Exporter, export_run
+from agentv.engine.stored.sending import Exporter, export_run
 from agentv.telemetry.collector import find_collector
 from agentv.telemetry.otlp import OtlpDestination
 
