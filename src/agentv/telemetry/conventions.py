@@ -236,14 +236,21 @@ def _gen_ai_messages(attributes: JsonObject, key: str) -> tuple[Message, ...]:
 
 
 def _gen_ai_usage(attributes: JsonObject, prefix: str) -> Usage | None:
-    def count(*names: str) -> JsonValue:
-        return _first(attributes, *(f"{prefix}.{name}" for name in names))
+    counts = (_first(attributes, *names) for names in _usage_names(prefix))
+    return _usage(*counts)
 
-    return _usage(
-        count("input_tokens", "prompt_tokens"),
-        count("output_tokens", "completion_tokens"),
-        count("cache_read.input_tokens", "cache_read", "cache_read_input_tokens"),
-        count("reasoning.output_tokens", "reasoning_tokens", "details.reasoning_tokens"),
+
+@lru_cache
+def _usage_names(prefix: str) -> tuple[tuple[str, ...], ...]:
+    """Return the attributes with the tokens of the input, the output, the cache and the reasoning."""
+    return tuple(
+        tuple(f"{prefix}.{name}" for name in names)
+        for names in (
+            ("input_tokens", "prompt_tokens"),
+            ("output_tokens", "completion_tokens"),
+            ("cache_read.input_tokens", "cache_read", "cache_read_input_tokens"),
+            ("reasoning.output_tokens", "reasoning_tokens", "details.reasoning_tokens"),
+        )
     )
 
 

@@ -255,7 +255,7 @@ def attributes_of(value: JsonValue) -> JsonObject:
 
 
 def _is_attributes(value: JsonValue) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and all(isinstance(each, dict) for each in value))
+    return isinstance(value, dict) or (isinstance(value, list) and {*map(type, value)} <= {dict})
 
 
 _VALUE_NAMES = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", "bytesValue")

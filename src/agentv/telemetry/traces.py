@@ -172,8 +172,10 @@ class Trace:
         messages, length = _messages_of(chain, facts)
         messages = with_results(messages, _tools_of(members))
         if not any(message.tool_calls for message in messages[length:]):
-            inner = [each for each in members if any(above.kind == "tool" for above in self.ancestors(each.span))]
-            messages = with_calls(messages, _tools_of(each for each in members if each not in inner))
+            outer_tools = (
+                each for each in members if not any(above.kind == "tool" for above in self.ancestors(each.span))
+            )
+            messages = with_calls(messages, _tools_of(outer_tools))
         error = root.span.error or next((each.span.error for each in reversed(outer) if each.span.error), None)
         return Invocation(
             root=root.span,
