@@ -161,8 +161,33 @@ def _value(raw: _Raw, kind: str, depth: int) -> JsonValue:
             return int.from_bytes(raw, "little")
         case "double":
             return float(struct.unpack("<d", raw)[0])
+        case "KeyValue":
+            return _text_attribute(raw, depth) or _message(raw, kind, depth - 1)
         case _:
             return _message(raw, kind, depth - 1)
+
+
+_KEY_TAG, _VALUE_TAG, _TEXT_TAG = b"\x0a", 0x12, 0x0A
+
+
+def _text_attribute(raw: bytes, depth: int) -> JsonValue:
+    """Return a KeyValue with a short key and a text, as most attributes are; None for any other one.
+
+    It saves a third of the time of an export (bench/otlp.py).
+    """
+    end = 2 + raw[1] if raw[:1] == _KEY_TAG and raw[1:2] and raw[1] <= _LOW_BITS else len(raw)
+    if end >= len(raw) or raw[end] != _VALUE_TAG or depth <= 2:  # noqa: PLR2004 - a KeyValue and an AnyValue
+        return None
+    size, at = _varint(raw, end + 1)
+    if at + size != len(raw) or not size or raw[at] != _TEXT_TAG:
+        return None
+    length, start = _varint(raw, at + 1)
+    if start + length != len(raw):
+        return None
+    try:
+        return {"key": raw[2:end].decode(), "value": {"stringValue": raw[start:].decode()}}
+    except UnicodeDecodeError:
+        raise WireError("a text is not UTF-8") from None
 
 
 def _bytes(raw: _Raw) -> bytes:
