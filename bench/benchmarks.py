@@ -21,6 +21,7 @@ from bench import (
     start_up,
     tool_trajectory,
     toxicity,
+    traces,
     viewer,
 )
 from bench.measuring import Effort
@@ -46,6 +47,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "otel": otel.measure,
     "sampler": sampler.measure,
     "segments": segments.measure,
+    "traces": traces.measure,
     "viewer": viewer.measure,
 }
 

@@ -37,6 +37,7 @@ PAGES = [page for page in _ALL if not (ROOT / page).is_relative_to(_PROVIDERS)]
 FRESH = "docs/how-to/extending.md"  # it installs packages: tests/test_extending.py runs it in an environment of its own
 TEAM_STORE = "docs/how-to/team-store.md"  # it needs a database: tests/test_team_store_page.py runs it with one
 QUOTAS = "docs/how-to/quotas.md"  # so does this: tests/test_quotas_page.py
+JUDGE_TRACES = "docs/tutorials/judge-traces.md"  # it needs a framework: tests/frameworks/test_judge_traces.py
 MACHINES = "docs/how-to/machines.md"  # it needs a cluster: tests/ray/test_machines_page.py
 PROGRESS = re.compile(r"\d+/\d+ \(")
 NOT_RUN_HERE = {"./run pytest"}  # it is what runs this test
@@ -143,7 +144,9 @@ CHECKS: Mapping[str, Callable[[Block, Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in (FRESH, TEAM_STORE, QUOTAS, MACHINES)])
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in (FRESH, TEAM_STORE, QUOTAS, MACHINES, JUDGE_TRACES)]
+)
 def test_every_block_of_a_page_holds(page: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__", ".agentv"))
     (tmp_path / ".agentv").mkdir()

@@ -37,6 +37,11 @@ def test_commands_are_completed() -> None:
     assert done.stdout.split() == ["plain,convert", "plain,compare", "plain,completion"]
 
 
+def test_the_services_of_an_export_are_completed() -> None:
+    done = run(_AGENTV_COMPLETE="bash_complete", COMP_WORDS="agentv score --export ", COMP_CWORD="3")
+    assert done.stdout.splitlines() == ["plain,langfuse", "plain,phoenix"]
+
+
 def test_the_script_comes_as_json_too() -> None:
     shown = json.loads(run("completion", "fish", "--json").stdout)
     assert (shown["schema"], shown["shell"]) == ("agentv-completion-1", "fish")

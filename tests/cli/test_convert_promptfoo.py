@@ -376,4 +376,4 @@ def test_several_targets_answer_without_options(capsys: pytest.CaptureFixture[st
     Path("promptfooconfig.yaml").write_text(json.dumps(config))
     convert()
     assert "agentv run evals/suite.yaml\n" in capsys.readouterr().out
-    assert "targets:\n    - echo\n    - cat\n" in Path("evals/suite.yaml").read_text()
+    assert "targets:\n  - echo\n  - cat\n" in Path("evals/suite.yaml").read_text()

@@ -14,7 +14,7 @@ from tests.support.carrying import Project
 from tests.support.collectors import Collector, Respond, collecting
 from tests.support.loopback import Answer, hang_up, never_answer, serving
 
-from agentv.engine.stored.otel import END_WAIT_S
+from agentv.engine.stored.sending import END_WAIT_S
 
 DEAD = "http://127.0.0.1:9"
 
@@ -48,7 +48,7 @@ def test_what_was_sent_is_not_sent_again_except_on_request(project: Project) -> 
     with collecting() as collector:
         project.call("run", "suite.yaml", f"--otel={collector.url}")
         code, said = project.call("runs", "export", f"--otel={collector.url}", "latest")
-        assert (code, said) == (0, f"otel: nothing to send to {collector.url}: it has all results\n")
+        assert (code, said) == (0, f"otel: nothing more to send to {collector.url}\n")
         assert set(collector.span_ids().values()) == {1}
         project.call("runs", "export", f"--otel={collector.url}", "--resend")
     assert set(collector.span_ids().values()) == {2}

@@ -10,9 +10,10 @@ import pytest
 from tests.support.nightly import IS_NIGHTLY
 from tests.support.promptfoo_configs import ANSWER, FILES, Made, make_config
 
-from agentv.cli.evals.convert import exit_code, yaml_of
+from agentv.cli.evals.convert import exit_code
 from agentv.cli.main import agentv
 from agentv.importers.promptfoo.configurations import convert_promptfoo
+from agentv.reports.text.yaml_text import yaml_mapping
 
 CONFIGS = 300 if IS_NIGHTLY else 60
 
@@ -25,7 +26,7 @@ def converted(folder: Path, made: Made) -> int:
     source, output = folder / "promptfooconfig.yaml", folder / "suite.eval.yaml"
     source.write_text(json.dumps(made.config, indent=1))
     result = convert_promptfoo(source, output)
-    output.write_text(yaml_of(result.suite))
+    output.write_text(yaml_mapping(result.suite))
     for name, text in result.code.items():
         (folder / name).write_text(text)
     names = [str(target["name"]) for target in result.targets]

@@ -200,7 +200,7 @@ def test_upgrade_says_what_it_did(call: Call) -> None:
     assert call("store", "upgrade", url)[1].endswith(
         "upgraded with 0001_runs, 0002_judgements, 0003_prompts, 0004_judgement_configs, "
         "0005_unique_results, 0006_quota_leases, 0007_repeated_results, 0008_first_answers, "
-        "0009_append_only, 0010_started_at (version 10)\n"
+        "0009_append_only, 0010_started_at, 0011_reviews (version 11)\n"
     )
     assert json.loads(call("store", "upgrade", url, "--json")[1])["applied"] == []
 

@@ -61,6 +61,18 @@ def test_show_says_what_supplies_missing_messages(agentv: Call) -> None:
     assert "4 answers have no messages in the traces of opentelemetry.instrumentation.genai.openai" in out
 
 
+def test_show_prints_transcripts_and_other_logs(agentv: Call) -> None:
+    shutil.copy(RECORDED.parent / "transcripts" / "claude.jsonl", "a.jsonl")
+    Path("b.jsonl").write_text('{"prompt": "Where?", "response": "On its way."}\n{"hello": 1}\n')
+    code, out = agentv("traces", "show", "a.jsonl", "b.jsonl")
+    assert code == 3
+    assert out.startswith("a.jsonl:3  claude-opus-5-5  400 + 40 tokens")
+    assert " -> 20 euros" in out
+    assert "b.jsonl:1\n  user       Where?\n  assistant  On its way.\n" in out
+    assert "! b.jsonl:2  the answer, `response`, is missing" in out
+    assert out.endswith("\n2 answers\n")
+
+
 def test_a_folder_of_compressed_spans_and_logs_is_scored(agentv: Call) -> None:
     Path("traces/inner").mkdir(parents=True)
     for name, place in (("openai-v2.pb", "spans"), ("openai-v2.logs.pb", "inner/logs")):
@@ -141,4 +153,4 @@ def test_spans_that_the_sdk_printed_are_joined(agentv: Call) -> None:
     code, out = score(agentv, "a.json")
     assert code == 0, out
     [one] = judged()
-    assert (one["source"]["span_id"], one["inputSnapshot"]["metadata"]["agent"]) == ("0x3", "shop")
+    assert (one["source"]["span_id"], one["inputSnapshot"]["metadata"]["agent"]) == ("3", "shop")

@@ -159,3 +159,42 @@ def test_a_broken_json_file_is_one_lost_line(tmp_path: Path, text: bytes, line: 
     assert isinstance(lost, LostLine)
     assert lost.number == line
     assert reason in lost.message
+
+
+EXPORTS = [b"\n\x02ab", b"\n\x00", b"\n" + b"x" * 100_000]
+
+
+def framed(*exports: bytes) -> bytes:
+    return b"".join(len(export).to_bytes(4, "big") + export for export in exports)
+
+
+def test_exports_after_their_lengths_are_lines(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(framed(*EXPORTS))
+    found = read(tmp_path / "log", max_bytes=10**6)
+    assert (texts(found), [line.number for line in found]) == (EXPORTS, [1, 2, 3])
+
+
+def test_exports_come_from_a_pipe_byte_by_byte(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    data = framed(*EXPORTS[:2])
+
+    async def write_and_read() -> list[ReadLine]:
+        pipe = os.open(tmp_path / "pipe", os.O_RDWR)  # opening it to write alone would wait for the reader
+        reading = asyncio.create_task(read_all(LineStream([str(tmp_path / "pipe")], max_bytes=1000)))
+        for byte in data:
+            os.write(pipe, bytes([byte]))
+            await asyncio.sleep(0)
+        os.close(pipe)
+        return await reading
+
+    assert texts(asyncio.run(write_and_read())) == EXPORTS[:2]
+
+
+def test_an_export_that_is_truncated_or_too_large_is_lost_and_those_before_it_are_read(tmp_path: Path) -> None:
+    (tmp_path / "short").write_bytes(framed(*EXPORTS[:2], b"\nabcd")[:-1])
+    assert read(tmp_path / "short")[2:] == [LostLine(str(tmp_path / "short"), 3, "the file is truncated")]
+    (tmp_path / "large").write_bytes(framed(*EXPORTS, EXPORTS[0]))
+    *before, lost = read(tmp_path / "large", max_bytes=2**16)
+    assert texts(before) == EXPORTS[:2]
+    assert isinstance(lost, LostLine)
+    assert "the export has 100,001 bytes; at most 0 MiB are read" in lost.message

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from agentv.cli.evals.convert import yaml_of
 from agentv.engine.plugins.loading import load_specs
 from agentv.importers.located import Converted
 from agentv.importers.recognition import find_converter
 from agentv.loading.suites.suites import load_suite
+from agentv.reports.text.yaml_text import yaml_mapping
 from agentv.types.cases import EvalCase, EvaluatorConfig
 from agentv.types.errors import ConfigError, EvalFileError
 
@@ -24,7 +24,7 @@ def convert(path: Path, folder: Path) -> Converted:
 
 
 def cases_of(made: Converted, folder: Path) -> list[EvalCase]:
-    (folder / "suite.yaml").write_text(yaml_of(made.suite))
+    (folder / "suite.yaml").write_text(yaml_mapping(made.suite))
     suite = load_suite(folder / "suite.yaml", specs=load_specs())
     return [case for case in suite.cases if isinstance(case, EvalCase)]
 
@@ -107,7 +107,7 @@ def test_a_dataset_of_pydantic_evals_keeps_cases_and_evaluators(name: str, tmp_p
 )  # fmt: skip
 def test_an_evaluator_keeps_its_meaning(spec: dict[str, Any], expected: dict[str, Any], tmp_path: Path) -> None:
     made = convert(written(tmp_path, "d.json", {"cases": [{"inputs": "x"}], "evaluators": [spec]}), tmp_path)
-    assert made.suite["execution"] == {"evaluators": [expected]}
+    assert made.suite["evaluators"] == [expected]
     assert made.losses == ()
     cases_of(made, tmp_path)
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.importers import promptfoo_schema as schema
 
-from agentv.cli.evals.convert import yaml_of
 from agentv.engine.plugins.loading import load_specs
 from agentv.importers.located import Converted
 from agentv.importers.promptfoo.configurations import convert_promptfoo
 from agentv.loading.suites.suites import load_suite
+from agentv.reports.text.yaml_text import yaml_mapping
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig
 from agentv.types.errors import ConfigError, EvalFileError
 
@@ -24,7 +24,7 @@ def convert(folder: Path, config: dict[str, Any]) -> Converted:
 
 
 def loaded(folder: Path, made: Converted) -> EvalSuite:
-    (folder / "suite.yaml").write_text(yaml_of(made.suite))
+    (folder / "suite.yaml").write_text(yaml_mapping(made.suite))
     for name, text in made.code.items():
         (folder / name).write_text(text)
     return load_suite(folder / "suite.yaml", specs=load_specs())
@@ -43,7 +43,7 @@ def lost(made: Converted) -> dict[str, str]:
 
 
 def evaluator(made: Converted) -> dict[str, Any]:
-    only: Any = made.suite["execution"]
+    only: Any = made.suite
     return dict(only["evaluators"][0])
 
 
@@ -210,8 +210,8 @@ def test_an_assertion_keeps_its_meaning(assertion: dict[str, Any], expected: dic
 def test_every_assertion_of_a_test_must_pass(tmp_path: Path) -> None:
     asserts = [{"type": "contains", "value": text, "weight": weight} for text, weight in (("a", 1), ("b", 0))]
     made = convert(tmp_path, {**schema.BASE, "tests": [{"vars": {"country": "x"}, "assert": asserts}]})
-    execution: Any = made.suite["execution"]
-    assert [item.get("required") for item in execution["evaluators"]] == [True, None]
+    evaluators: Any = made.suite["evaluators"]
+    assert [item.get("required") for item in evaluators] == [True, None]
 
 
 def test_lists_of_values_make_a_case_for_each_combination(tmp_path: Path) -> None:

@@ -33,8 +33,11 @@ LEFT_OUT = frozenset(("api-request", "api-request-blob", "api-request-shape", "a
 MOST_CHARACTERS = 300
 
 
-def run_agent(agent: str, folder: Path) -> tuple[ProviderResponse, Sequence[Path]]:
-    """Call a real agent once; return the target provider's response and the transcripts of the session."""
+def run_agent(agent: str, folder: Path, otlp: str | None = None) -> tuple[ProviderResponse, Sequence[Path]]:
+    """Call a real agent once; return the target provider's response and the transcripts of the session.
+
+    Claude Code and Codex send their telemetry, with content, to a URL if there is one.
+    """
     workspace = folder / "workspace"
     workspace.mkdir()
     steps = [
@@ -47,6 +50,11 @@ def run_agent(agent: str, folder: Path) -> tuple[ProviderResponse, Sequence[Path
         settings = dict(target_of(agent, model, folder / "home"))
         if agent == "pi":
             settings["executable"] = str(_pi_with_sessions(folder))
+        if otlp is not None and agent == "claude":
+            settings["env"] = {**_mapping(settings["env"]), **CLAUDE_TELEMETRY, "OTEL_EXPORTER_OTLP_ENDPOINT": otlp}
+        if otlp is not None and agent == "codex":
+            with (folder / "home" / "config.toml").open("a") as file:
+                file.write(CODEX_TELEMETRY.format(url=otlp))
         given = {key: value for key, value in settings.items() if key not in ("name", "provider")}
         config = TargetConfig(agent, agent, given)  # type: ignore[arg-type] # JSON all the same
         target = resolve_target(config, env={"CANARY_KEY": KEY}, specs=load_specs())
@@ -61,6 +69,28 @@ def run_agent(agent: str, folder: Path) -> tuple[ProviderResponse, Sequence[Path
 
         response = asyncio.run(ask())
     return response, find_transcripts(folder / "home").transcripts
+
+
+CLAUDE_TELEMETRY = {
+    "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
+    "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA": "1",
+    "OTEL_LOGS_EXPORTER": "otlp",
+    "OTEL_TRACES_EXPORTER": "otlp",
+    "OTEL_METRICS_EXPORTER": "none",
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+    "OTEL_LOG_USER_PROMPTS": "1",
+    "OTEL_LOG_TOOL_DETAILS": "1",
+    "OTEL_LOG_TOOL_CONTENT": "1",
+}
+CODEX_TELEMETRY = """[otel]
+log_user_prompt = true
+exporter = {{ otlp-http = {{ endpoint = "{url}/v1/logs", protocol = "json" }} }}
+"""
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    assert isinstance(value, Mapping)
+    return value
 
 
 def run_program(program: str, folder: Path) -> Path:

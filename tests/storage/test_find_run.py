@@ -1,5 +1,6 @@
 """A reference finds the run it names, or the error lists the runs."""
 
+import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -44,6 +45,19 @@ def home(tmp_path: Path) -> Path:
 )
 def test_a_reference_finds_its_run(home: Path, reference: str, run_id: str) -> None:
     assert find_run(home, reference).name == run_id
+
+
+@pytest.mark.parametrize("reference", ["the old one", OLD, "20260130", "7f3a", "first"])
+def test_a_renamed_folder_is_found_by_both_names(home: Path, reference: str) -> None:
+    (runs_folder(home) / OLD).rename(runs_folder(home) / "the old one")
+    assert find_run(home, reference).name == "the old one"
+
+
+def test_an_id_that_several_folders_have_asks_for_a_folder(home: Path) -> None:
+    (runs_folder(home) / OLD).rename(runs_folder(home) / "one")
+    shutil.copytree(runs_folder(home) / "one", runs_folder(home) / "two")
+    with pytest.raises(ConfigError, match=f"'{OLD}' is the id of 2 runs; give a folder: two, one"):
+        find_run(home, OLD)
 
 
 def test_a_name_counts_more_than_the_start_of_another_runs_id(home: Path) -> None:

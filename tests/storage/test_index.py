@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.support.stored import CONTAINS, RUN, at_noon, make_result, make_run
 
+from agentv.scoring.gates.failing_cases import shown_first
 from agentv.scoring.results.aggregation import row_state
 from agentv.storage.index.index import RunIndex
 from agentv.storage.index.lines import ResultLineReader
@@ -159,6 +160,7 @@ queries = st.builds(
     metadata=st.dictionaries(few(["k", "l", "m"]), few([None, "a", "1", "1.5", "true", "null"]), max_size=1),
     evaluators=st.lists(st.tuples(few(["c", "d", "e"]), few(OUTCOMES)), max_size=2).map(tuple),
     trial=few([None, None, 0, 1]),
+    one_trial=st.booleans(),
     score=ranges,
     cost=ranges,
     duration=ranges,
@@ -212,9 +214,26 @@ def ordered(rows: list[Row], query: RowQuery) -> list[Row]:
     return known + [row for row in rows if value(row) is None]
 
 
+def trials_of(rows: Iterable[Row]) -> list[list[Row]]:
+    """Return the trials of each case, with its prompt and target."""
+    found: dict[tuple[object, ...], list[Row]] = {}
+    for each in rows:
+        slot = each.slot
+        found.setdefault((slot.suite, slot.eval_id, slot.target, slot.prompt), []).append(each)
+    return list(found.values())
+
+
+def shown_rows(rows: list[Row]) -> list[Row]:
+    """Return the shown trial of each case, in the order of all rows."""
+    shown = [min(trials, key=shown_first) for trials in trials_of(rows)]
+    return [each for each in rows if each in shown]
+
+
 def read_page(stored: StoredRun, query: RowQuery) -> tuple[list[Row], int, Facets]:
     """Return the expected page, made from all rows of the folder."""
     current = list(stored.results())
+    if query.one_trial:
+        current = shown_rows(current)
     found = ordered([row for row in current if fits(row, query)], query)
     start = 0 if query.page_size is None else (query.page - 1) * query.page_size
     end = None if query.page_size is None else start + query.page_size
@@ -322,7 +341,7 @@ def test_a_run_whose_folder_is_gone_leaves_the_index(home: Path, index: RunIndex
     with closing(sqlite3.connect(home / "index.db")) as file:
         tables = [name for (name,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         left = {table: file.execute(f"SELECT count(*) FROM {table}").fetchone() for table in tables}
-    # The last three are of the index of a single run.
+    # `cases`, `answers` and `stages` are of the index of a single run.
     assert left == dict.fromkeys(tables, (1,)) | dict.fromkeys(("cases", "answers", "stages"), (0,))
     assert set(tables) == set(TABLES_OF_RUN)
 
@@ -559,6 +578,9 @@ def test_results_of_a_retired_case_count_again_when_it_returns(
         store.close("finished")
         (listed,) = index.runs()
         assert listed.counts == run.counts()
+        by_case = replace(ALL, one_trial=True)
+        page = index.page(run, by_case)
+        assert (bodies(run, page), page.total, page.facets) == read_page(run, by_case)
         return [(entry.slot, entry.generation) for entry in index.page(run, ALL).rows]
 
     assert change("case_retired") == [(first.slot, 0)]

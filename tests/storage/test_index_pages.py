@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from shutil import rmtree
@@ -13,16 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.storage.test_index import Row, keep, queries, read_page, row, rows
+from tests.storage.test_index import Row, judged, keep, queries, read_page, row, rows, trials_of
 from tests.support.stored import RUN, SLOT, at_noon, make_answer, make_case, make_result, make_run
 
+from agentv.scoring.gates.failing_cases import shown_first
+from agentv.scoring.results.aggregation import row_state
 from agentv.storage.index.file import pages_file
 from agentv.storage.index.index import RunIndex
 from agentv.storage.index.indexer import Indexer
 from agentv.storage.index.pages import RunPages
 from agentv.storage.index.paging import FEW
-from agentv.storage.index.row_query import SORT_KEYS, CursorPage, Progress, RowQuery, SortKey
-from agentv.storage.index.words import begin_words, find_words, searchable_words
+from agentv.storage.index.row_query import SORT_KEYS, Counted, CursorPage, Progress, RowEntry, RowQuery, SortKey
+from agentv.storage.index.words import begin_words, find_words, split_words
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import StoredRun, open_run
@@ -61,6 +63,19 @@ def expected_lines(stored: StoredRun, query: RowQuery) -> list[int]:
     return [(row.seq or 0) + 1 for row in read_page(stored, replace(query, page=1, page_size=None))[0]]
 
 
+def trial_counts(rows: Iterable[RowEntry]) -> dict[int, tuple[int, int] | None]:
+    """Return the numbers of passed trials and of all by the line of the row that stands for them."""
+    return {row.line: row.trials for row in rows}
+
+
+def expected_counts(stored: StoredRun, query: RowQuery) -> dict[int, tuple[int, int]]:
+    counts = {
+        (min(trials, key=shown_first).seq or 0) + 1: (sum(row_state(row) == "pass" for row in trials), len(trials))
+        for trials in trials_of(stored.results())
+    }
+    return {line: counts[line] for line in expected_lines(stored, query)}
+
+
 @given(
     st.lists(st.lists(rows(), max_size=12), min_size=1, max_size=2),
     st.lists(queries, min_size=1, max_size=6),
@@ -85,7 +100,40 @@ def test_pages_by_cursor_are_the_sorted_list_however_the_run_grew(
                     assert pages.count(query) == (total, facets)
                     assert found[0].counted in (None, (total, facets))
                     assert found[0].counts == stored.counts()
+                    if query.one_trial:
+                        assert trial_counts(row for page in found for row in page.rows) == expected_counts(
+                            stored, query
+                        )
                 assert pages.progress().is_complete
+
+
+@st.composite
+def trials(draw: st.DrawFn, generations: Sequence[int]) -> Row:
+    """A result of one of few cases, so that those of a case come in any order, and replace each other."""
+    status, verdict = draw(judged)
+    slot = replace(SLOT, eval_id=draw(st.sampled_from("xy")), trial=draw(st.integers(0, 2)))
+    return make_result(slot=slot, status=status, verdict=verdict, generation=draw(st.sampled_from(generations)))
+
+
+def growths(generations: Sequence[int]) -> st.SearchStrategy[list[list[Row]]]:
+    return st.lists(st.lists(trials(generations), max_size=4), min_size=1, max_size=5)
+
+
+@given(growths([0]) | growths([0, 0, 0, 1, 2]), st.sampled_from([*SORT_KEYS]), st.booleans())
+def test_the_worst_trial_of_a_case_is_shown_in_whatever_order_results_come(
+    growth: list[list[Row]], sort: SortKey, is_descending: bool
+) -> None:
+    query = RowQuery(one_trial=True, sort=sort, is_descending=is_descending, page_size=1)
+    with TemporaryDirectory() as folder:
+        home = Path(folder) / ".agentv"
+        for new in growth:
+            stored = keep(home, new)
+            with closing(indexed_pages(home, stored)) as pages:
+                found = list(walk(pages, query))
+                assert [line for page in found for line in lines(page)] == expected_lines(stored, query)
+                assert trial_counts(row for page in found for row in page.rows) == expected_counts(stored, query)
+                assert found[0].counted == Counted(*read_page(stored, query)[1:])
+                assert found[0].entries == found[0].counted.total
 
 
 @pytest.fixture
@@ -307,9 +355,7 @@ def test_hostile_words_are_searched_without_an_error(home: Path, q: str) -> None
 def test_any_text_can_be_searched(q: str) -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         begin_words(connection)
-        words = searchable_words(connection, q)
-        if words:
-            find_words(connection, words)
+        assert set(find_words(connection, q)) <= set(split_words(q))
 
 
 def test_without_a_table_of_words_a_run_is_listed_all_the_same(home: Path) -> None:

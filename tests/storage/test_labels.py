@@ -74,7 +74,7 @@ def test_a_merge_copies_the_labels_of_a_run_outside_the_folder_of_runs(tmp_path:
     append_labels(Path(part.folder), [label], run_id="part")
     store, stored = RunFolder(tmp_path / "runs", "whole", clock=at_noon), open_run(Path(part.folder))
     store.begin(make_run(run_id="whole"))
-    merge_into(store, [stored], find_owners([stored]))
+    assert merge_into(store, [stored], find_owners([stored]), now=NOON) == []
     store.close("finished")
     assert [(each.criterion, each.run_id) for each in open_run(Path(store.folder)).labels()] == [("polite", "whole")]
 

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -101,25 +101,14 @@ def take(collector: Collector, path: str, body: bytes) -> None:
                 )
 
 
-@contextmanager
-def collecting(
-    respond: Respond = lambda _request, _collector: None, *, on_taken: Callable[[str], None] = lambda _path: None
-) -> Iterator[Collector]:
-    """Serve a collector in a thread. `on_taken` is called with the path of a request before it is answered."""
-    collector, ready, loop = Collector(), threading.Event(), asyncio.new_event_loop()
+Handle = Callable[[web.Request], Awaitable[web.Response]]
 
-    async def handle(request: web.Request) -> web.Response:
-        body = await request.content.read()
-        collector.requests[request.path] += 1
-        collector.headers.append(dict(request.headers))
-        response = respond(request, collector)
-        if response is None:
-            collector.bodies.append(body)
-            take(collector, request.path, body)
-            on_taken(request.path)
-            response = web.Response(content_type="application/x-protobuf")
-        collector.arrived.set()
-        return response
+
+@contextmanager
+def handling(handle: Handle) -> Iterator[str]:
+    """Answer POST requests in a thread; yield the URL."""
+    ready, loop = threading.Event(), asyncio.new_event_loop()
+    urls: list[str] = []
 
     async def start() -> web.AppRunner:
         app = web.Application(client_max_size=64 << 20)
@@ -128,7 +117,7 @@ def collecting(
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
-        collector.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        urls.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
         return runner
 
     def serve() -> None:
@@ -143,7 +132,31 @@ def collecting(
     thread.start()
     assert ready.wait(10)
     try:
-        yield collector
+        yield urls[0]
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
+
+
+@contextmanager
+def collecting(
+    respond: Respond = lambda _request, _collector: None, *, on_taken: Callable[[str], None] = lambda _path: None
+) -> Iterator[Collector]:
+    """Serve a collector in a thread. `on_taken` is called with the path of a request before it is answered."""
+    collector = Collector()
+
+    async def handle(request: web.Request) -> web.Response:
+        body = await request.content.read()
+        collector.requests[request.path] += 1
+        collector.headers.append(dict(request.headers))
+        response = respond(request, collector)
+        if response is None:
+            collector.bodies.append(body)
+            take(collector, request.path, body)
+            on_taken(request.path)
+            response = web.Response(content_type="application/x-protobuf")
+        collector.arrived.set()
+        return response
+
+    with handling(handle) as collector.url:
+        yield collector

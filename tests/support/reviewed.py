@@ -40,12 +40,14 @@ def store_run(
     note: str = "",
     answer_note: str | None = None,
     run_id: str = RUN.run_id,
+    key: str = "v1:",
+    first: int = 0,
     **case: Any,
 ) -> StoredRun:
     """Store a run with a judge that passes 70 % of the good answers and 10 % of the bad ones."""
     store = RunFolder(runs_folder(home), run_id, clock=at_noon)
     store.begin(make_run(run_id=run_id))
-    for number in range(cases):
+    for number in range(first, first + cases):
         slot = ResultKey("evals/a.yaml", f"c-{number}", TARGET)
         texts = {
             "question": f"Question {number}{note}",
@@ -56,7 +58,7 @@ def store_run(
         text = (
             f"Answer {number} is {'good' if is_good(number) else 'bad'}{note if answer_note is None else answer_note}"
         )
-        answer = store.append_answer(make_answer(slot=slot, text=text))
+        answer = store.append_answer(make_answer(slot=slot, text=text, answer_key=f"{key}{number}"))
         score = 0.9 if number % 40 == 0 or (is_good(number) and number % 10 < 7) else 0.2
         result = EvaluatorResult(
             name="helpful", type="llm_judge", score=score, verdict=verdict_of(score), reasoning=REASON
@@ -64,6 +66,7 @@ def store_run(
         store.append(
             make_result(
                 slot=slot,
+                answer_key=f"{key}{number}",
                 answer_ref=AnswerRef(answer.seq or 0),
                 candidate_answer=text,
                 score=score,

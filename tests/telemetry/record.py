@@ -9,6 +9,7 @@ tests/fixtures/traces/recorded.json.
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -28,7 +29,8 @@ AGENTS = Path(__file__).parent / "agents"
 RECORDED = Path(__file__).parents[1] / "fixtures" / "traces"
 _EXPORTER = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
 _CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-_LATEST = {"OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental", _CAPTURE: "span_only"}
+_EXPERIMENTAL = "gen_ai_latest_experimental"
+_LATEST = {"OTEL_SEMCONV_STABILITY_OPT_IN": _EXPERIMENTAL, _CAPTURE: "span_only"}
 _GENAI = "opentelemetry.instrumentation.genai"
 
 
@@ -43,6 +45,24 @@ class Recording(NamedTuple):
 
 def _raw(environment: str, package: str, instrumentor: str, *more: str, **variables: str) -> Recording:
     return Recording(environment, ("openai", package, *more, *_EXPORTER), ("raw_openai.py", instrumentor), variables)
+
+
+def _own(environment: str, agent: str, *packages: str, **variables: str) -> Recording:
+    """Return a framework that instruments itself."""
+    return Recording(environment, (*packages, *_EXPORTER), (agent,), variables)
+
+
+def _by(
+    name: str, agent: str, instrumentors: str, *packages: str, variables: Mapping[str, str] | None = None
+) -> Recording:
+    """Return a framework with the instrumentations that are named as MODULE:CLASS, by commas."""
+    return Recording(name, (*packages, *_EXPORTER), (agent, instrumentors), variables or {})
+
+
+def _openinference(name: str, agent: str, kind: str, *packages: str) -> Recording:
+    package = f"openinference-instrumentation-{name}"
+    module = f"openinference.instrumentation.{name.replace('-', '_')}:{kind}"
+    return _by(f"openinference-{name}", agent, module, package, *packages)
 
 
 def _agents(
@@ -66,6 +86,9 @@ _OFFICIAL_AGENTS = (
     ("opentelemetry-instrumentation-genai-openai-agents", "opentelemetry-instrumentation-genai-openai"),
 )
 _BOTH = f"{_OFFICIAL},{_GENAI}.openai:OpenAIInstrumentor"
+_OLLM_AGENTS = ("openllmetry-agents", ("opentelemetry-instrumentation-openai-agents",))
+_OLLM = "opentelemetry.instrumentation.openai_agents:OpenAIAgentsInstrumentor"
+_LLAMA_INDEX = ("llama-index-core", "llama-index-llms-openai")
 _V2 = (
     "openai-v2",
     "opentelemetry-instrumentation-openai-v2",
@@ -118,9 +141,121 @@ RECORDINGS: Mapping[str, Recording] = {
         ("ai@6", "@ai-sdk/openai@3", "zod", "@opentelemetry/sdk-node", "@opentelemetry/exporter-trace-otlp-proto"),
         ("with_ai_sdk.mjs",),
     ),
+    "openinference-anthropic": _openinference("anthropic", "raw_anthropic.py", "AnthropicInstrumentor", "anthropic"),
+    "openllmetry-anthropic": _by(
+        "openllmetry-anthropic",
+        "raw_anthropic.py",
+        "opentelemetry.instrumentation.anthropic:AnthropicInstrumentor",
+        *("anthropic", "opentelemetry-instrumentation-anthropic"),
+    ),
+    "genai-anthropic": _by(
+        "genai-anthropic",
+        "raw_anthropic.py",
+        f"{_GENAI}.anthropic:AnthropicInstrumentor",
+        *("anthropic", "opentelemetry-instrumentation-genai-anthropic"),
+        variables=_LATEST,
+    ),
+    "openinference-google-genai": _openinference(
+        "google-genai", "raw_gemini.py", "GoogleGenAIInstrumentor", "google-genai"
+    ),
+    "google-genai": _by(
+        "google-genai",
+        "raw_gemini.py",
+        "opentelemetry.instrumentation.google_genai:GoogleGenAiSdkInstrumentor",
+        *("google-genai<3", "opentelemetry-instrumentation-google-genai"),
+        variables=_LATEST,
+    ),
+    "openlit": _own("openlit", "with_openlit.py", "openai", "openlit"),
+    "strands": _own("strands", "with_strands.py", "strands-agents[openai]"),
+    "agent-framework": _own(
+        "agent-framework", "with_agent_framework.py", "agent-framework-core", "agent-framework-openai"
+    ),
+    "semantic-kernel": _own(
+        "semantic-kernel",
+        "with_semantic_kernel.py",
+        "semantic-kernel",
+        SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE="true",
+    ),
+    "adk": _own("adk", "with_adk.py", "google-adk", **{_CAPTURE: "true"}),
+    "azure-ai-inference": _own(
+        "azure-ai-inference",
+        "with_azure_inference.py",
+        *("azure-ai-inference", "azure-core-tracing-opentelemetry"),
+    ),
+    "langsmith": _own(
+        "langsmith",
+        "with_langsmith.py",
+        *("langchain", "langchain-openai", "langsmith[otel]"),
+        **{f"LANGSMITH_{name}": "true" for name in ("OTEL_ENABLED", "TRACING", "OTEL_ONLY")},
+    ),
+    "litellm": _by("litellm", "with_litellm.py", "otel", "litellm"),
+    "openinference-litellm": _openinference("litellm", "with_litellm.py", "LiteLLMInstrumentor", "litellm"),
+    "openinference-agno": _openinference("agno", "with_agno.py", "AgnoInstrumentor", "agno", "openai"),
+    "openinference-llama-index": _openinference(
+        "llama-index", "with_llama_index.py", "LlamaIndexInstrumentor", *_LLAMA_INDEX
+    ),
+    "genai-llama-index": _by(
+        "genai-llama-index",
+        "with_llama_index.py",
+        f"{_GENAI}.llama_index:LlamaIndexInstrumentor,{_GENAI}.openai:OpenAIInstrumentor",
+        *(*_LLAMA_INDEX, "opentelemetry-instrumentation-genai-llama-index"),
+        "opentelemetry-instrumentation-genai-openai",
+        variables=_LATEST,
+    ),
+    "openinference-haystack": _openinference("haystack", "with_haystack.py", "HaystackInstrumentor", "haystack-ai"),
+    "openinference-smolagents": _openinference(
+        "smolagents", "with_smolagents.py", "SmolagentsInstrumentor", "smolagents[openai]"
+    ),
+    "openinference-crewai": _by(
+        "openinference-crewai",
+        "with_crewai.py",
+        "openinference.instrumentation.crewai:CrewAIInstrumentor,"
+        "openinference.instrumentation.openai:OpenAIInstrumentor",
+        *("crewai", "openinference-instrumentation-crewai", "openinference-instrumentation-openai"),
+    ),
+    "openllmetry-crewai": _by(
+        "openllmetry-crewai",
+        "with_crewai.py",
+        "opentelemetry.instrumentation.crewai:CrewAIInstrumentor,"
+        "opentelemetry.instrumentation.openai:OpenAIInstrumentor",
+        *("crewai", "opentelemetry-instrumentation-crewai", "opentelemetry-instrumentation-openai"),
+    ),
+    "autogen": _by(
+        "autogen",
+        "with_autogen.py",
+        "openinference.instrumentation.openai:OpenAIInstrumentor",
+        *("autogen-agentchat", "autogen-ext[openai]", "openinference-instrumentation-openai"),
+    ),
+    "openinference-autogen": _openinference(
+        "autogen-agentchat",
+        "with_autogen.py",
+        "AutogenAgentChatInstrumentor",
+        *("autogen-agentchat", "autogen-ext[openai]"),
+    ),
+    "openllmetry-llama-index": _by(
+        "openllmetry-llama-index",
+        "with_llama_index.py",
+        "opentelemetry.instrumentation.llamaindex:LlamaIndexInstrumentor,"
+        "opentelemetry.instrumentation.openai:OpenAIInstrumentor",
+        *(*_LLAMA_INDEX, "opentelemetry-instrumentation-llamaindex", "opentelemetry-instrumentation-openai"),
+    ),
+    "strands-details": _own(
+        "strands", "with_strands.py", "strands-agents[openai]", OTEL_SEMCONV_STABILITY_OPT_IN=_EXPERIMENTAL
+    ),
+    "traceloop": _own("traceloop", "with_traceloop.py", "openai", "traceloop-sdk", "httpx"),
+    "genai-agno": _by(
+        "genai-agno",
+        "with_agno.py",
+        f"{_GENAI}.agno:AgnoInstrumentor,{_GENAI}.openai:OpenAIInstrumentor",
+        *("agno", "openai", "opentelemetry-instrumentation-genai-agno", "opentelemetry-instrumentation-genai-openai"),
+        variables=_LATEST,
+    ),
+    "openllmetry-openai-agents-responses": _agents(_OLLM_AGENTS, _OLLM, "responses"),
+    "openllmetry-openai-agents-chat": _agents(_OLLM_AGENTS, _OLLM, "chat"),
     "without-content": _raw(*_GENAI_OPENAI),
     "without-calls": _agents(_OFFICIAL_AGENTS, _OFFICIAL, "chat", _LATEST),
 }
+_OF_MACHINE = ("code.", "user_agent.")
 _KEPT = ("service.name", "telemetry.sdk.language", "telemetry.sdk.name", "telemetry.sdk.version")
 
 
@@ -192,18 +327,10 @@ def versions(recording: Recording) -> dict[str, str]:
     python = str(place / "bin" / "python")
     command = [os.environ.get("UV", "uv"), "pip", "list", "--quiet", "--format=json", "--python", python]
     listed = subprocess.run(command, capture_output=True, check=True)
-    wanted = (
-        "openai",
-        "opentelemetry-instrumentation",
-        "openinference",
-        "pydantic-ai",
-        "langchain",
-        "lang",
-        "log",
-        "mlf",
-    )
+    wanted = ("openai", "opentelemetry-instrumentation", "openinference", "lang", "log", "mlf", "pydantic-ai")
+    named = tuple(re.split(r"[<\[]", package)[0] for package in recording.packages)
     found = {each["name"]: each["version"] for each in json.loads(listed.stdout)}
-    return {name: version for name, version in found.items() if name.startswith(wanted) or name == "opentelemetry-sdk"}
+    return {name: version for name, version in found.items() if name.startswith(wanted) or name in named}
 
 
 def record(name: str) -> dict[str, object]:
@@ -216,6 +343,10 @@ def record(name: str) -> dict[str, object]:
             "HOME": folder,
             "OPENAI_BASE_URL": f"{model.url}/v1",
             "OPENAI_API_KEY": "none",
+            "ANTHROPIC_BASE_URL": model.url,
+            "ANTHROPIC_API_KEY": "none",
+            "GEMINI_BASE_URL": model.url,
+            "GOOGLE_API_KEY": "none",
             "OTEL_EXPORTER_OTLP_ENDPOINT": url,
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
             "LANGFUSE_BASE_URL": url,
@@ -254,7 +385,7 @@ def _write(name: str, bodies: list[tuple[str, bytes]]) -> None:
             del each.resource.attributes[:]
             each.resource.attributes.extend(kept)
         for span in (span for each in traces.resource_spans for scope in each.scope_spans for span in scope.spans):
-            kept = [attribute for attribute in span.attributes if not attribute.key.startswith("code.")]
+            kept = [attribute for attribute in span.attributes if not attribute.key.startswith(_OF_MACHINE)]
             del span.attributes[:]
             span.attributes.extend(kept)
         if resources:

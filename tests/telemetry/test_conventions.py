@@ -1,12 +1,15 @@
 """OTLP exports in JSON: spans of the semantic conventions, OpenLLMetry, pydantic-ai and OpenInference as answers."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.spans import attribute, export, span
 
 from agentv.messages.logs.reading import LoggedAnswer, read_logged
+from agentv.telemetry.conventions import CONVENTIONS as READERS
 from agentv.telemetry.joining import join_spans
 from agentv.telemetry.spans import is_trace, spans_of
 from agentv.types.errors import EvalFileError
@@ -137,6 +140,8 @@ def test_a_span_of_the_sdk_is_read_as_it_is() -> None:
             "attributes": CONVENTIONS["messages as JSON"], "events": []}  # fmt: skip
     [logged] = read_value(line)
     assert (logged.given.text, logged.given.duration_ms) == (ANSWER, 1000.0)
+    [one] = join_spans(spans_of(line))[0]
+    assert (one.trace_id, one.span_id) == ("1", "2"), "other programs have the ids without 0x"
 
 
 def test_a_failed_span_is_an_error_that_says_why() -> None:
@@ -342,3 +347,108 @@ def test_calls_among_the_contents_of_openinference_are_read_once() -> None:
     assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
     assert isinstance(logged.given.response, Message)
     assert [(each.tool, each.input) for each in logged.given.response.tool_calls] == [("find", {"order": "7"})]
+
+
+@pytest.mark.parametrize(
+    ("event", "role", "read_as"),
+    [
+        ("system", "instruction", "system"),
+        ("user", "customer", "user"),
+        ("assistant", "bot", "assistant"),
+        ("tool", "function", "tool"),
+    ],
+)
+def test_roles_of_events_that_only_a_vendor_knows_are_those_of_their_events(
+    event: str, role: str, read_as: str
+) -> None:
+    body = {"content": "Hm.", "role": role, **({"id": "c1"} if event == "tool" else {})}
+    events = [
+        {"name": f"gen_ai.{event}.message", "attributes": [attribute(*each) for each in body.items()]},
+        *ASKED_BY_EVENT,
+    ]
+    logged = answer({"gen_ai.operation.name": "chat"}, events=events)
+    assert said(logged)[0] == (read_as, "Hm.")
+
+
+def test_instructions_and_a_system_prompt_that_repeats_their_end_are_both_kept_once() -> None:
+    told = {
+        "gen_ai.system_instructions": json.dumps([part("Be brief."), part("You serve a shop.")]),
+        "gen_ai.input.messages": json.dumps([{"role": "system", "parts": [part("You serve a shop.")]}, *ASKED]),
+        "gen_ai.output.messages": json.dumps(REPLIED),
+    }
+    assert said(answer(told)) == [
+        ("system", "Be brief.\nYou serve a shop."),
+        ("user", QUESTION),
+        ("assistant", ANSWER),
+    ]
+
+
+def test_calls_that_the_provider_executes_are_calls_of_tools() -> None:
+    search = {"type": "server_tool_call", "id": "s1", "name": "web_search"}
+    found = {"type": "server_tool_call_response", "id": "s1", "server_tool_call_response": {"type": "web", "hits": 2}}
+    replied = [
+        {
+            "role": "assistant",
+            "parts": [{**search, "server_tool_call": {"type": "web", "query": "returns"}}, found, part(ANSWER)],
+        }
+    ]
+    logged = answer({"gen_ai.input.messages": json.dumps(ASKED), "gen_ai.output.messages": json.dumps(replied)})
+    messages = (*logged.given.message_history, logged.given.response)
+    calls = [call for each in messages if isinstance(each, Message) for call in each.tool_calls]
+    assert [(call.tool, call.input) for call in calls] == [("web_search", {"type": "web", "query": "returns"})]
+    assert any(each.role == "tool" and "hits" in content_text(each.content) for each in logged.given.message_history)
+    assert logged.given.text == ANSWER
+
+
+def test_a_function_call_of_openinference_is_a_call_of_a_tool() -> None:
+    logged = answer(
+        {
+            **CONVENTIONS["OpenInference"],
+            "llm.output_messages.0.message.function_call_name": "find",
+            "llm.output_messages.0.message.function_call_arguments_json": '{"order": "7"}',
+        }
+    )
+    assert isinstance(logged.given.response, Message)
+    assert [(each.tool, each.input) for each in logged.given.response.tool_calls] == [("find", {"order": "7"})]
+
+
+@pytest.mark.parametrize("name", ["llm.model_name", "llm.response.model_name", "llm.request.model_name"])
+def test_each_name_of_the_model_of_openinference_is_read(name: str) -> None:
+    assert answer({**CONVENTIONS["OpenInference"], name: "m-1"}).given.model == "m-1"
+
+
+def test_the_cost_and_the_model_of_mlflow_are_read() -> None:
+    logged = answer(
+        {
+            "mlflow.spanType": '"CHAT_MODEL"',
+            "mlflow.spanInputs": json.dumps({"messages": [{"role": "user", "content": QUESTION}]}),
+            "mlflow.spanOutputs": json.dumps(ANSWER),
+            "mlflow.llm.cost": json.dumps({"input_cost": 0.1, "output_cost": 0.2, "total_cost": 0.3}),
+            "mlflow.llm.model": '"m-1"',
+        }
+    )
+    assert (logged.given.model, logged.given.cost_usd) == ("m-1", 0.3)
+
+
+def test_results_of_the_ai_sdk_before_version_4_are_read() -> None:
+    calls = [{"toolCallId": "c1", "toolName": "find", "args": {"order": "7"}}]
+    logged = answer(
+        {
+            "ai.operationId": "ai.generateText.doGenerate",
+            "ai.prompt.messages": json.dumps([{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]),
+            "ai.result.text": ANSWER,
+            "ai.result.toolCalls": json.dumps(calls),
+        }
+    )
+    assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
+    assert isinstance(logged.given.response, Message)
+    assert [each.tool for each in logged.given.response.tool_calls] == ["find"]
+
+
+def test_the_page_of_traces_names_the_commits_that_the_names_were_read_from() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/traces.md").read_text()
+    for convention in READERS:
+        for source in convention.source.split():
+            repository, _, commit = source.partition("@")
+            assert f"{repository} `{commit}`" in page, convention.name
+            assert re.fullmatch(r"[0-9a-f]{12}", commit), convention.name

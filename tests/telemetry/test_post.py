@@ -15,7 +15,7 @@ from agentv.telemetry.post import Accepted, Refused, post
 def send(url: str, body: bytes = b"\x0a\x00", *, timeout_s: float = 5.0, **env: str) -> Accepted | Refused:
     variables = {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in env.items()}
     endpoint = find_collector(url, variables).endpoints["traces"]
-    return post(replace(endpoint, timeout_s=timeout_s), body, user_agent="agentv")
+    return post(replace(endpoint, timeout_s=timeout_s), body, content_type="application/x-protobuf")
 
 
 def test_a_request_is_compressed_protobuf_with_the_headers() -> None:

@@ -14,7 +14,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tests.support.nightly import IS_NIGHTLY
 
-from agentv.telemetry.binary import decode_file, looks_binary
+from agentv.telemetry.binary import is_framed, looks_binary, read_export
 from agentv.telemetry.joining import join_spans
 from agentv.telemetry.spans import spans_of
 from agentv.telemetry.wire import WireError, decode_traces
@@ -75,19 +75,17 @@ def test_mutated_payloads_are_read_as_the_official_decoder_does_or_refused() -> 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     with suppress(WireError):
-        decode_file(data)
+        read_export(data)
 
 
-def test_exports_after_their_lengths_are_read() -> None:
+def test_exports_are_told_from_exports_after_their_lengths() -> None:
     data = SPANS[0].read_bytes()
     framed = len(data).to_bytes(4, "big") + data
-    assert len(decode_file(framed * 3)) == 3
-    with pytest.raises(WireError, match="truncated"):
-        decode_file(framed[:-1])
-    assert looks_binary(framed)
-    assert looks_binary(data)
+    assert (looks_binary(data), is_framed(data)) == (True, False)
+    assert (looks_binary(framed), is_framed(framed)) == (False, True)
 
 
 @pytest.mark.parametrize("start", [b"\n{", b'{"a"', b"\n\n  {", b"", b"\n", b"\x1f\x8b\x08"])
 def test_text_is_not_taken_for_protocol_buffers(start: bytes) -> None:
     assert not looks_binary(start)
+    assert not is_framed(start)

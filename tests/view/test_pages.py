@@ -1,7 +1,7 @@
 """Each page of the viewer shows what is stored, also as JSON; bad addresses are explained."""
 
 import re
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -38,13 +38,33 @@ def test_rows_show_question_answer_and_reason(client: Client, run_id: str) -> No
     page = client.get(f"/r/{run_id}/rows").text
     assert "What is 5 + 2?" in page
     assert "&lt;b&gt;I do not know.&lt;/b&gt;" in page
-    assert "1–12 of 12 results" in page  # noqa: RUF001 - a range
+    assert "1–6 of 6 cases, 12 results" in page  # noqa: RUF001 - a range
 
 
 def test_rows_are_filtered_and_sorted_by_the_address(client: Client, run_id: str) -> None:
     found = client.get(f"/r/{run_id}/rows.json?state=pass&sort=-score").json()
-    assert found["total"] == 2
-    assert {row["eval_id"] for row in found["rows"]} == {"sum-2"}
+    assert [(row["eval_id"], row["passed"], row["trials"]) for row in found["rows"]] == [("sum-2", 2, 2)]
+    assert "1–1 of 1 case" in client.get(f"/r/{run_id}/rows?state=pass").text  # noqa: RUF001 - a range
+
+
+def test_each_trial_can_be_listed(client: Client, run_id: str) -> None:
+    page = client.get(f"/r/{run_id}/rows?state=pass").text
+    address = f"/r/{run_id}/rows?state=pass&trial=all"
+    assert f'href="{escape(address)}"' in page
+    assert "1–2 of 2 results" in client.get(address).text  # noqa: RUF001 - a range
+    data = client.get(f"/r/{run_id}/rows.json?trial=2").json()
+    assert {(row["eval_id"], row["trial"]) for row in data["rows"]} == {(f"sum-{number}", 1) for number in range(6)}
+    assert client.get(f"/r/{run_id}/rows?trial=none").status == 400
+
+
+def test_a_row_leads_to_the_other_trials_of_its_case(client: Client, run_id: str) -> None:
+    (row,) = client.get(f"/r/{run_id}/rows.json?state=pass").json()["rows"]
+    page = client.get(f"/r/{run_id}/row/{row['seq']}").text
+    (trials,) = re.findall(r'class="choice" aria-label="Trials">(.*?)</nav>', page)
+    addresses = re.findall(r'href="([^"]+)"', trials)
+    found = [client.get(f"{address}.json").json()["row"] for address in addresses]
+    assert [(each["eval_id"], each.get("trial", 0)) for each in found] == [("sum-2", 0), ("sum-2", 1)]
+    assert f'href="{addresses[0]}" aria-current="page"' in trials
 
 
 def test_an_active_filter_is_a_chip_that_removes_it(client: Client, run_id: str) -> None:

@@ -21,6 +21,8 @@ NAMES = sorted({path.parent.name for path in RUNS.glob("*/run.json")} - {"killed
 IDS = {name: json.loads((RUNS / name / "run.json").read_bytes())["run_id"] for name in NAMES}
 PAIRS = (("plain", "changed"), ("labels", "budget"), ("shard-1", "merged"), ("resumed", "merged"), ("plain", "plain"))
 
+WORST_FIRST = ("fail", "borderline", "error", "pass", "skipped")
+
 Printed: TypeAlias = Callable[..., Any]
 """What `agentv` prints as JSON for some arguments."""
 
@@ -54,8 +56,8 @@ def printed(project: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.
 
 
 def all_rows(client: Client, run_id: str, query: str = "") -> list[dict[str, Any]]:
-    """Return the results that match, which fit on one page."""
-    data = client.get(f"/r/{run_id}/rows.json?{query}").json()
+    """Return the results that match, which fit on one page; each trial is one."""
+    data = client.get(f"/r/{run_id}/rows.json?trial=all&{query}").json()
     rows: list[dict[str, Any]] = data["rows"]
     assert len(rows) == data["total"]
     return rows
@@ -89,13 +91,35 @@ def test_the_rows_of_a_run_are_those_of_show(client: Client, printed: Printed, n
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_filter_finds_what_show_finds(client: Client, printed: Printed, name: str) -> None:
-    data = client.get(f"/r/{IDS[name]}/rows.json").json()
+    data = client.get(f"/r/{IDS[name]}/rows.json?trial=all").json()
     for key in ("state", "target", "tag", "suite"):
         for value, count in data["facets"][key].items():
             rows = all_rows(client, IDS[name], f"{key}={quote(value)}")
             assert len(rows) == count, (key, value)
             shown = printed("show", IDS[name], f"--{key}", value)["rows"]
             assert set(map(name_of, rows)) == set(map(name_of, shown)), (key, value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_trials_of_a_case_are_one_row_which_shows_the_worst(client: Client, printed: Printed, name: str) -> None:
+    cases: dict[tuple[object, ...], list[tuple[int, int, str]]] = {}
+    for row in printed("show", IDS[name])["rows"]:
+        case = tuple(row.get(part) for part in ("suite", "eval_id", "target", "prompt"))
+        cases.setdefault(case, []).append((WORST_FIRST.index(state_of(row)), row.get("trial") or 0, state_of(row)))
+    expected = {
+        case: (min(trials)[1], min(trials)[2], sum(state == "pass" for *_, state in trials), len(trials))
+        for case, trials in cases.items()
+    }
+    data = client.get(f"/r/{IDS[name]}/rows.json").json()
+    found = {
+        tuple(row.get(part) for part in ("suite", "eval_id", "target", "prompt")): (
+            *(row.get("trial") or 0, row["state"]),
+            *(row["passed"], row["trials"]),
+        )
+        for row in data["rows"]
+    }
+    assert data["total"] == len(found)
+    assert found == expected
 
 
 @pytest.mark.parametrize("name", NAMES)

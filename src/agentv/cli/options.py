@@ -46,14 +46,29 @@ _OUTPUT_OPTIONS = (
 )
 
 
-OTEL_OPTIONS = (
+SENDING_OPTIONS = (
     click.option(
         "--otel",
         metavar="[=URL]",
         help="Send evaluations to an OpenTelemetry collector (default: that of the variables OTEL_EXPORTER_OTLP_…).",
     ),
     click.option("--otel-content", is_flag=True, help="With --otel: also send questions, answers and explanations."),
+    click.option(
+        "--export",
+        "service",
+        type=click.Choice(["langfuse", "phoenix"]),
+        help="Send each score to the trace that was judged, in Langfuse or Phoenix, as the variables LANGFUSE_… or "
+        "PHOENIX_… name it.",
+    ),
+    click.option("--export-reasons", is_flag=True, help="With --export: also send the reasons of judgements."),
 )
+
+
+def with_sending_options(function: Callable[..., Any]) -> Any:
+    """Add SENDING_OPTIONS to a command. `take_sending_options` reads their values."""
+    for option in reversed(SENDING_OPTIONS):
+        function = option(function)
+    return function
 
 
 class Span(click.ParamType[float]):
@@ -152,14 +167,37 @@ class OtelOptions(Struct, frozen=True):
     with_content: bool = False
 
 
-def take_otel_options(given: dict[str, Any]) -> OtelOptions | None:
-    """Return the values of OTEL_OPTIONS, None without `--otel`, and remove them from `given`."""
+class ServiceOptions(Struct, frozen=True):
+    """The service that scores are sent to."""
+
+    name: Literal["langfuse", "phoenix"]
+    with_reasons: bool = False
+
+
+class SendingOptions(Struct, frozen=True):
+    """Where the results of a run are sent; None for nowhere."""
+
+    otel: OtelOptions | None = None
+    service: ServiceOptions | None = None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The options that were given."""
+        return tuple(name for name, value in (("--otel", self.otel), ("--export", self.service)) if value is not None)
+
+
+def take_sending_options(given: dict[str, Any]) -> SendingOptions:
+    """Return the values of SENDING_OPTIONS, and remove them from `given`."""
     url, with_content = given.pop("otel"), given.pop("otel_content")
-    if url is None:
-        if with_content:
-            raise click.UsageError("--otel-content requires --otel")
-        return None
-    return OtelOptions(url, with_content)
+    service, with_reasons = given.pop("service"), given.pop("export_reasons")
+    if with_content and url is None:
+        raise click.UsageError("--otel-content requires --otel")
+    if with_reasons and service is None:
+        raise click.UsageError("--export-reasons requires --export")
+    return SendingOptions(
+        None if url is None else OtelOptions(url, with_content),
+        None if service is None else ServiceOptions(service, with_reasons),
+    )
 
 
 class OutputOptions(Struct, frozen=True):
@@ -178,8 +216,7 @@ class OutputOptions(Struct, frozen=True):
     view: bool = False
     """True if the run is opened in the browser."""
 
-    otel: OtelOptions | None = None
-    """None if nothing is sent."""
+    sending: SendingOptions = SendingOptions()
 
     def stream(self, stdout: TextIO) -> TextIO:
         """Return the stream for text output: standard error if `-o -` uses standard output."""
@@ -193,7 +230,7 @@ def with_output_options(
 
     `take_output_options` reads their values.
     """
-    options = (*_OUTPUT_OPTIONS, *OTEL_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
+    options = (*_OUTPUT_OPTIONS, *SENDING_OPTIONS, click.option("--json", "as_json", is_flag=True, help=json_help))
 
     def decorate(function: Callable[..., Any]) -> Any:
         for option in reversed(options):
@@ -214,5 +251,5 @@ def take_output_options(given: dict[str, Any]) -> OutputOptions:
         verbose=given.pop("verbose"),
         log_file=given.pop("log_file"),
         view=given.pop("view"),
-        otel=take_otel_options(given),
+        sending=take_sending_options(given),
     )

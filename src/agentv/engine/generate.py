@@ -19,7 +19,7 @@ from agentv.execution.user_code import described
 from agentv.loading.edit.cases_file import CasesFile, NewKey
 from agentv.loading.suites.recorded import Record
 from agentv.registry import Specs
-from agentv.reports.text.yaml_text import yaml_item, yaml_line
+from agentv.reports.text.yaml_text import yaml_item, yaml_line, yaml_mapping
 from agentv.scoring.judge_replies.generated import GeneratedCase, parse_cases, parse_rubrics
 from agentv.scoring.judge_replies.replies import UnusableReplyError
 from agentv.scoring.keys.identity import make_id, rubric_to_json
@@ -504,11 +504,14 @@ def _case_to_json(case: GeneratedCase, id_: str, place: str) -> JsonObject:
     }
 
 
-def new_suite(cases: Sequence[JsonObject], *, data: str, schema: str | None) -> str:
+def new_suite(
+    cases: Sequence[JsonObject], *, data: str, schema: str | None, other_keys: Mapping[str, JsonValue] | None = None
+) -> str:
     """Return the text of a new eval file; `schema` is the path of its JSON Schema, for editors."""
     head = f"# yaml-language-server: $schema={schema}\n" if schema else ""
     items = "".join(yaml_item(case) for case in cases)
     lines = "".join(f"  {line}\n" if line else "\n" for line in items.removesuffix("\n").split("\n"))
     description = yaml_line(f"Cases generated from {data}")
     # Without `dialect`, a file with `input` and rubrics may also be one of AgentV 2.
-    return f"{head}dialect: agentv\ndescription: {description}\nevalcases:\n{lines}"
+    others = yaml_mapping(other_keys or {})
+    return f"{head}dialect: agentv\ndescription: {description}\n{others}evalcases:\n{lines}"

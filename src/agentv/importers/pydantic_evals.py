@@ -57,12 +57,12 @@ def convert_pydantic_evals(path: Path, output: Path) -> Converted:  # noqa: ARG0
     if source.get("name").text():
         top["dataset"] = source.get("name").text()
     if shared:
-        top["execution"] = {"evaluators": shared}
+        top["evaluators"] = shared
     elif not any("evaluators" in case or "skip" in case for case in cases):
         source.get("evaluators" if "evaluators" in _keys(source) else "cases").drop(
             "no evaluator is carried over: only an empty answer fails here", "add evaluators"
         )
-        top["execution"] = {"evaluators": [{"name": "answered", "type": "length", "min": 1}]}
+        top["evaluators"] = [{"name": "answered", "type": "length", "min": 1}]
     suite: Settings = {**top, "evalcases": list(cases)}
     return Converted(program="pydantic-evals", suite=suite, cases=len(cases), losses=tuple(losses.found))
 

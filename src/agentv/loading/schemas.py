@@ -24,7 +24,7 @@ from agentv.loading.project import ProjectModel
 from agentv.registry import EvaluatorSpec, ProviderSpec, Registry, S, Specs
 from agentv.types.errors import PluginError, UnknownNameError
 from agentv.types.messages import Message
-from agentv.types.records.result import EXPORT_KEYS, RAW_REQUEST, REQUEST, CaseResult
+from agentv.types.records.result import EXPORT_KEYS, ORIGIN, RAW_REQUEST, REQUEST, CaseResult
 from agentv.types.scales import EvaluationCriteria
 from agentv.types.structs import StructField, has_fields
 
@@ -35,6 +35,13 @@ _DEFINED_AS_KEY = "x-defined-as"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 KINDS = ("eval", "targets", "config", "evaluation", "results")
 _FAILURE_REFERENCE = {"$ref": "#/$defs/Failure"}
+_ORIGIN = {
+    "type": "object",
+    "properties": {
+        **{name: {"type": "string"} for name in ("file", "trace_id", "span_id")},
+        **{name: {"type": "integer"} for name in ("line", "part")},
+    },
+}
 _VARIABLE_REFERENCE = {"type": "string", "pattern": r"\$\{\{"}
 _ROW_REQUIRED = ["schema", "run_id", "timestamp", "eval_id", "target", "status", "score"]
 
@@ -165,7 +172,7 @@ def _result_schema() -> Schema:
     row, evaluator = parts.pop("CaseResult"), parts["EvaluatorResult"]
     evaluator["required"] = [*evaluator["required"], "status"]
     evaluator["properties"][RAW_REQUEST] = evaluator["properties"][REQUEST]
-    flat = {"evaluator_error": _FAILURE_REFERENCE}
+    flat = {"evaluator_error": _FAILURE_REFERENCE, ORIGIN: _ORIGIN}
     known = {**row["properties"], **evaluator["properties"], **flat}
     known |= {name: row["properties"][name] for name in ("score", "verdict", "status")}
     return {

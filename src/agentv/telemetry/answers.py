@@ -37,11 +37,8 @@ class TracedAnswer(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
     cost_usd: float | None = None
     metadata: JsonObject = {}
-
-    @property
-    def order(self) -> tuple[int, int, int, str, str]:
-        """The place in the files, then the time."""
-        return self.file_number, self.line, self.start_ns, self.trace_id, self.span_id
+    id: str = ""
+    """Its own id; without one, that of the span is its id."""
 
     @property
     def answer_place(self) -> int | None:
@@ -70,7 +67,7 @@ class TracedAnswer(Struct, frozen=True, kw_only=True):
         if self.is_open:
             metadata["incomplete"] = True
         line: dict[str, JsonValue] = {
-            "id": self.span_id,
+            "id": self.id or self.span_id,
             "messages": messages_to_json(self.messages) or [],
             "session_id": self.session,
             "model": self.model,
@@ -108,6 +105,7 @@ def join_turns(answers: Sequence[TracedAnswer]) -> TracedAnswer:
     return TracedAnswer(
         trace_id=last.trace_id,
         span_id=last.span_id,
+        id=last.id,
         file=last.file,
         line=last.line,
         file_number=last.file_number,

@@ -3,13 +3,14 @@
 https://opentelemetry.io/docs/specs/otel/protocol/exporter/
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from msgspec import Struct
 
+from agentv.telemetry.endpoint import Endpoint, checked_url, parse_headers, shown_url
 from agentv.types.errors import ConfigError
 
 Signal: TypeAlias = Literal["traces", "logs"]
@@ -19,27 +20,10 @@ _PREFIX = "OTEL_EXPORTER_OTLP_"
 _DEFAULT_TIMEOUT_S = 10.0
 
 
-class Endpoint(Struct, frozen=True):
-    """Where one signal is sent."""
-
-    url: str
-    headers: Mapping[str, str]
-    timeout_s: float
-    is_compressed: bool = True
-    certificate: str | None = None
-    """The path of a file with the certificates of authorities to trust; None for those of the system."""
-    client_certificate: str | None = None
-    client_key: str | None = None
-
-    def __repr__(self) -> str:
-        """Return the address alone: the headers are secrets."""
-        return f"Endpoint({shown_url(self.url)!r})"
-
-
 class Collector(Struct, frozen=True):
-    """A collector with an endpoint for each signal that it gets."""
+    """A collector with an endpoint for each signal that it gets, by the name of the signal."""
 
-    endpoints: Mapping[Signal, Endpoint]
+    endpoints: Mapping[str, Endpoint]
     option: str
     """The option that names this collector again, without user-info and query."""
 
@@ -49,7 +33,7 @@ class Collector(Struct, frozen=True):
         urls = {signal: shown_url(endpoint.url) for signal, endpoint in self.endpoints.items()}
         return next((url.removesuffix(f"/v1/{signal}") for signal, url in urls.items()), "")
 
-    def key(self, signal: Signal, *, with_content: bool) -> str:
+    def key(self, signal: str, *, with_content: bool) -> str:
         """Return a name for what is sent to an endpoint; no secret is in it."""
         content = "+content" if with_content else ""
         return f"{shown_url(self.endpoints[signal].url)}{content}"
@@ -129,16 +113,6 @@ def _timeout_s(milliseconds: str) -> float:
     return int(milliseconds) / 1000
 
 
-def parse_headers(text: str, *, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the headers of a variable such as `api-key=secret,x-tenant=a%20b`. Raises ConfigError without its value."""
-    for part in filter(str.strip, text.split(",")):
-        key, equals, value = (each.strip() for each in part.partition("="))
-        decoded = unquote(value)
-        if not key or not equals or not key.isascii() or any(not " " <= each <= "~" for each in key + decoded):
-            raise ConfigError(f"{name} must be a list such as api-key=VALUE,x-other=VALUE (its value is not shown)")
-        yield key, decoded
-
-
 def header_secrets(env: Mapping[str, str]) -> tuple[str, ...]:
     """Return the values of the exporter's headers in the environment, as written and as sent."""
     names = (f"{_PREFIX}{signal}HEADERS" for signal in ("", "TRACES_", "LOGS_", "METRICS_"))
@@ -146,23 +120,9 @@ def header_secrets(env: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(form for value in values if value for form in (value, unquote(value))))
 
 
-def shown_url(url: str) -> str:
-    """Return a URL without user-info, query and fragment."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
 def _option(base: str) -> str:
     return f"--otel={shown_url(base)}"
 
 
 def _checked(url: str, name: str) -> str:
-    """Return the URL. Raises ConfigError for one that is not an http URL with a host."""
-    try:
-        parts = urlsplit(url)
-        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_valid = False
-    if not is_valid:
-        raise ConfigError(f"{name} must be the URL of an OTLP/HTTP collector, such as {DEFAULT_URL}")
-    return url
+    return checked_url(url, f"{name} must be the URL of an OTLP/HTTP collector, such as {DEFAULT_URL}")

@@ -1,24 +1,23 @@
 """One reader for each convention of attributes, recognised by the attributes that are present, never by a schema URL.
 
 Emitters lag behind the conventions that they name. A span may follow several: of each fact, the first reader that finds
-it wins. The names are those of the semantic conventions for generative AI up to 1.41 and genai 0.1.0, OpenInference
-0.1.42, OpenLLMetry 0.62, Langfuse 5, Logfire 5, AI SDK 6 and MLflow 3; docs/reference/traces.md lists them.
+it wins. Each names the commits that its names were read from; docs/reference/traces.md lists them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.services import nested_attributes
-from agentv.messages.shapes.reading import read_messages
+from agentv.messages.shapes.fields import ROLE_NAMES
 from agentv.messages.shapes.usages import read_usage
 from agentv.telemetry.contents import (
-    conversation,
     listed_messages,
     parsed,
+    read_rows,
     said,
     system_of,
     tool_call,
@@ -39,6 +38,17 @@ class Convention(NamedTuple):
     name: str
     prefixes: tuple[str, ...]
     read: Callable[[Span], Facts]
+    source: str
+    """The repositories and commits in which the names were read, as `owner/name@commit`."""
+
+
+def _says_more(value: object, known: object) -> bool:
+    """Return True for messages with content or calls instead of messages without any."""
+    return _says_something(value) and not _says_something(known)
+
+
+def _says_something(messages: object) -> bool:
+    return isinstance(messages, tuple) and any(message.content or message.tool_calls for message in messages)
 
 
 def read_facts(span: Span) -> Facts | None:
@@ -58,17 +68,24 @@ def read_facts(span: Span) -> Facts | None:
         except MessageError as error:
             merged.setdefault("problem", f"{convention.name}: {error.at} {error.what}")
             facts = _read_without_content(convention, span)
-        for name, value in asdict(facts).items():
-            if value is not None and value != () and not merged.get(name):
+        if facts is _NOTHING:
+            continue
+        for name in Facts.__struct_fields__:
+            value = getattr(facts, name)
+            if value is None or value == ():
+                continue
+            if not merged.get(name) or (name in ("input", "output") and _says_more(value, merged[name])):
                 merged[name] = value
     return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
 
 
+_NOTHING = Facts()
 _CONTENT = (
     *("gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.system_instructions"),
     *("llm.input_messages", "llm.output_messages", "input.value", "output.value", "traceloop.entity.", "ai.prompt"),
     *(
         "ai.response.",
+        "ai.result.",
         "langfuse.observation.input",
         "langfuse.observation.output",
         "langfuse.trace.",
@@ -107,7 +124,10 @@ def _with_details(span: Span) -> Span:
 
 
 def _first(value: JsonObject, *names: str) -> JsonValue:
-    return next((value[name] for name in names if value.get(name) not in (None, "", [])), None)
+    for name in names:
+        if (found := value.get(name)) not in (None, "", []):
+            return found
+    return None
 
 
 def _text(value: JsonObject, *names: str) -> str | None:
@@ -155,14 +175,20 @@ _SESSION_KEYS = (
     "traceloop.association.properties.session_id",
     "traceloop.association.properties.thread_id",
     "mlflow.trace.session",
+    *(f"langsmith.metadata.{name}" for name in ("session_id", "conversation_id", "thread_id")),
 )
+
+
+_KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
+"""What other conventions name the kind of a span by."""
 
 
 def _read_gen_ai(span: Span) -> Facts:
     attributes = span.attributes
     operation = _text(attributes, "gen_ai.operation.name")
     kind: Kind | None = None if operation is None else _GEN_AI_KINDS.get(operation, "step")
-    if kind is None and (_text(attributes, "llm.request.type") in ("chat", "completion") or _is_model_call(span)):
+    is_request = _text(attributes, "llm.request.type") in ("chat", "completion")
+    if kind is None and (is_request or (not _KIND_KEYS & attributes.keys() and _is_model_call(span))):
         kind = "model"
     key, result = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
     tool = None
@@ -179,7 +205,7 @@ def _read_gen_ai(span: Span) -> Facts:
         tool=tool,
         usage=_gen_ai_usage(attributes, "gen_ai.usage"),
         problem=_wrong_count(attributes),
-        cost_usd=known_cost(_first(attributes, "gen_ai.usage.cost", "operation.cost")),
+        cost_usd=known_cost(_first(attributes, "gen_ai.usage.cost", "gen_ai.cost.total_cost", "operation.cost")),
         model=_text(attributes, "gen_ai.response.model", "gen_ai.request.model"),
         session=_text(attributes, *_SESSION_KEYS),
         response_id=_text(attributes, "gen_ai.response.id"),
@@ -233,10 +259,13 @@ def _wrong_count(attributes: JsonObject) -> str | None:
 
 def _read_events(span: Span) -> Facts:
     """Read messages as events of the span: one for each message, or one with the prompt and one with the answer."""
+    if not span.events:
+        return _NOTHING
     asked: list[JsonValue] = []
     answered: list[JsonValue] = []
     for event in span.events:
         body = {**event.attributes, **(event.body if isinstance(event.body, Mapping) else {})}
+        body |= _object(parsed(body.pop("gen_ai.event.content", None)))
         if event.name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             is_prompt = event.name.endswith("prompt")
             raw = _first(body, "gen_ai.prompt", "gen_ai.completion")
@@ -249,12 +278,12 @@ def _read_events(span: Span) -> Facts:
             asked.append(_event_message(event, body))
     at = "$.events"
     return Facts(
-        input=read_messages(conversation(asked), at) if asked else (),
-        output=read_messages(conversation(answered), at) if answered else (),
+        input=read_rows(asked, at) if asked else (),
+        output=read_rows(answered, at) if answered else (),
     )
 
 
-_MESSAGE_KEYS = ("role", "content", "tool_calls", "parts", "tool_call_id", "refusal")
+_MESSAGE_KEYS = ("role", "content", "tool_calls", "function_call", "parts", "tool_call_id", "refusal")
 
 
 def _choice(body: JsonObject) -> JsonObject:
@@ -271,9 +300,12 @@ def _event_message(event: SpanEvent, body: JsonObject) -> JsonObject:
 
 def _chat_message(role: str, body: JsonObject) -> JsonObject:
     message = {key: body[key] for key in _MESSAGE_KEYS if body.get(key) is not None}
-    message = {"role": role, **message}
+    if message.get("role") not in ROLE_NAMES:  # such as `customer`, which only a vendor knows
+        message = {**message, "role": role}
     if isinstance(message.get("tool_calls"), str):
         message["tool_calls"] = parsed(message["tool_calls"])
+    if isinstance(message.get("function_call"), Mapping):
+        message["tool_calls"] = [message.pop("function_call")]
     if message.get("tool_calls") and isinstance(message["tool_calls"], list):
         calls = message["tool_calls"]
         message["tool_calls"] = [call_of_api(each) for each in calls]
@@ -302,7 +334,7 @@ def _read_numbered(span: Span) -> Facts:
         at = f"$.attributes.gen_ai.{name}"
         if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
             rows = [_chat_message(str(each.get("role") or role), _numbered(each)) for each in value]
-            found[name] = read_messages(rows, at) if rows else ()
+            found[name] = read_rows(rows, at) if rows else ()
         elif value not in (None, "", []):
             found[name] = said(value, "user" if role == "user" else "assistant", at)
     return Facts(input=found.get("prompt", ()), output=found.get("completion", ()))
@@ -387,6 +419,8 @@ def _read_openinference(span: Span) -> Facts:
     tool = _openinference_tool(attributes, value, answer) if kind == "tool" else None
     given, made = (_openinference_messages(llm.get(f"{name}_messages")) for name in ("input", "output"))
     asked, answered = _object(parsed(value)), _object(parsed(answer))
+    if kind == "model" and not given and not made and "messages" in answered and "tools" in answered:
+        kind, answer = "step", None  # what LlamaIndex prepares for a call
     if kind in ("model", "agent", "step") and not (kind == "model" and given):
         given = given if kind == "model" and given else (said(value, "user", "$.attributes.input.value") or given)
     if kind in ("model", "agent", "step") and not made:
@@ -403,7 +437,7 @@ def _read_openinference(span: Span) -> Facts:
             counts.get("prompt"), counts.get("completion"), details[0].get("cache_read"), details[1].get("reasoning")
         ),
         cost_usd=known_cost(_object(llm.get("cost")).get("total")),
-        model=_text(llm, "model_name"),
+        model=_text(llm, "model_name") or _openinference_model(llm) or _text(answered, "model"),
         session=_text(_object(attributes.get("session")), "id"),
         response_id=_text(answered, "id"),
         previous_id=_text(answered, "previous_response_id") or _text(asked, "previous_response_id"),
@@ -411,7 +445,7 @@ def _read_openinference(span: Span) -> Facts:
 
 
 def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _openinference_tool(attributes: JsonObject, value: JsonValue, answer: JsonValue) -> ToolCall | None:
@@ -424,11 +458,17 @@ def _openinference_tool(attributes: JsonObject, value: JsonValue, answer: JsonVa
     return tool_call(name, call_id, function.get("arguments") or value, answer)
 
 
+def _openinference_model(llm: JsonObject) -> str | None:
+    """Return the model that answered, else the one that was asked, by their newer names."""
+    sides = (_object(llm.get(side)) for side in ("response", "request"))
+    return next(filter(None, (_text(side, "model_name") for side in sides)), None)
+
+
 def _openinference_messages(value: JsonValue) -> tuple[Message, ...]:
     """Return messages, each of which is wrapped in an object with one key, as are their parts and calls."""
     listed = value if isinstance(value, list) else []
     rows = [_openinference_message(_object(_unwrapped(each, "message"))) for each in listed]
-    return read_messages([row for row in rows if row], "$.attributes.llm.messages") if rows else ()
+    return read_rows([row for row in rows if row], "$.attributes.llm.messages") if rows else ()
 
 
 def _openinference_message(message: JsonObject) -> JsonObject:
@@ -442,6 +482,8 @@ def _openinference_message(message: JsonObject) -> JsonObject:
         ] or None
     if isinstance(calls, list) and calls:
         row["tool_calls"] = [call_of_api(_unwrapped(call, "tool_call")) for call in calls]
+    elif name := message.get("function_call_name"):
+        row["tool_calls"] = [{"tool": name, "input": parsed(message.get("function_call_arguments_json"))}]
     if not row:
         return {}
     return {"role": "assistant", "content": None, **row}
@@ -521,8 +563,8 @@ def _read_ai_sdk(span: Span) -> Facts:
     is_agent = operation in ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")
     prompt = _object(parsed(attributes.get("ai.prompt")))
     given = _first(attributes, "ai.prompt.messages") or _first(prompt, "messages", "prompt")
-    text = _first(attributes, "ai.response.text", "ai.response.object")
-    calls = parsed(attributes.get("ai.response.toolCalls"))
+    text = _first(attributes, "ai.response.text", "ai.response.object", "ai.result.text", "ai.result.object")
+    calls = parsed(_first(attributes, "ai.response.toolCalls", "ai.result.toolCalls"))
     row: dict[str, JsonValue] = {"role": "assistant", "content": text}
     if isinstance(calls, list) and calls:
         row["tool_calls"] = [_ai_sdk_call(each) for each in calls]
@@ -539,7 +581,7 @@ def _read_ai_sdk(span: Span) -> Facts:
         agent=_text(attributes, "ai.telemetry.functionId", "resource.name") if is_agent else None,
         system=system_of(_first(prompt, "system")),
         input=said(given, "user", "$.attributes.ai.prompt"),
-        output=read_messages([row], "$.attributes.ai.response") if is_answer else (),
+        output=read_rows([row], "$.attributes.ai.response") if is_answer else (),
         usage=usage,
         model=_text(attributes, "ai.response.model", "ai.model.id"),
         session=session or _text(attributes, *_SESSION_KEYS),
@@ -579,7 +621,9 @@ def _read_mlflow(span: Span) -> Facts:
         output=said(answer, "assistant", "$.attributes.mlflow.spanOutputs") if kind != "tool" else (),
         tool=tool_call(span.name, None, unwrapped(given), answer) if kind == "tool" else None,
         usage=None if usage is None else known_usage(usage),
-        model=_text(_object(asked), "model"),
+        cost_usd=known_cost(_object(parsed(attributes.get("mlflow.llm.cost"))).get("total_cost")),
+        model=_text(_object(asked), "model")
+        or _text({"model": unwrapped(attributes.get("mlflow.llm.model"))}, "model"),
         session=_text(attributes, *_SESSION_KEYS),
         response_id=_text(_object(parsed(answer)), "id"),
         previous_id=_text(_object(asked), "previous_response_id"),
@@ -587,16 +631,26 @@ def _read_mlflow(span: Span) -> Facts:
 
 
 CONVENTIONS: Final[Sequence[Convention]] = (
-    Convention("AI SDK", ("ai.",), _read_ai_sdk),
-    Convention("pydantic-ai", ("pydantic_ai.", "all_messages_events", "events"), _read_pydantic_ai),
-    Convention("gen_ai messages", ("gen_ai.",), _read_gen_ai),
-    Convention("gen_ai events", ("gen_ai.",), _read_events),
-    Convention("gen_ai.prompt.N", ("gen_ai.prompt", "gen_ai.completion"), _read_numbered),
-    Convention("OpenInference", ("openinference.", "llm."), _read_openinference),
-    Convention("OpenLLMetry", ("traceloop.",), _read_openllmetry),
-    Convention("Langfuse", ("langfuse.",), _read_langfuse),
-    Convention("MLflow", ("mlflow.span",), _read_mlflow),
-    Convention("Logfire", ("request_data", "response_data"), _read_logfire),
+    Convention("AI SDK", ("ai.",), _read_ai_sdk, "vercel/ai@ef0018fa5ad7 vercel/ai@0000dc25b6be"),
+    Convention(
+        "pydantic-ai",
+        ("pydantic_ai.", "all_messages_events", "events"),
+        _read_pydantic_ai,
+        "pydantic/pydantic-ai@009c633ff9d9",
+    ),
+    Convention("gen_ai messages", ("gen_ai.",), _read_gen_ai, "open-telemetry/semantic-conventions-genai@e8fc57515062"),
+    Convention("gen_ai events", ("gen_ai.",), _read_events, "open-telemetry/semantic-conventions@3c0b5cca3b79"),
+    Convention(
+        "gen_ai.prompt.N",
+        ("gen_ai.prompt", "gen_ai.completion"),
+        _read_numbered,
+        "open-telemetry/semantic-conventions@567ada6aaf23",
+    ),
+    Convention("OpenInference", ("openinference.", "llm."), _read_openinference, "Arize-ai/openinference@00e2b51591f3"),
+    Convention("OpenLLMetry", ("traceloop.",), _read_openllmetry, "traceloop/openllmetry@0129a0a5c032"),
+    Convention("Langfuse", ("langfuse.",), _read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
+    Convention("MLflow", ("mlflow.span",), _read_mlflow, "mlflow/mlflow@00449464c3a4"),
+    Convention("Logfire", ("request_data", "response_data"), _read_logfire, "pydantic/logfire@015babe384fb"),
 )
 """The conventions in order: of each fact, the first that finds it wins."""
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from agentv.telemetry.otlp_out import LogOut, SpanOut
 from agentv.telemetry.wire_out import AttributeValue
 from agentv.types.evaluation import EvaluatorResult
-from agentv.types.records.result import CaseResult
+from agentv.types.records.result import ORIGIN, CaseResult
 from agentv.types.records.run import CaseRecord
 
 EVENT_NAME = "gen_ai.evaluation.result"
@@ -54,7 +54,7 @@ def exported_result(row: CaseResult, run: RunContent, case: CaseRecord | None = 
     `case` gives the question if content is sent.
     """
     judged = judged_span(row)
-    about = _row_attributes(row, run)
+    about = row_attributes(row, run)
     spans: list[SpanOut] = []
     logs: list[LogOut] = []
     # A result that was judged again has the span of its answer already.
@@ -63,19 +63,19 @@ def exported_result(row: CaseResult, run: RunContent, case: CaseRecord | None = 
     for index, result in enumerate(row.evaluator_results):
         if result.status == "skipped":
             continue
-        values = {**_judgement_attributes(row, result, run), **about}
+        values = {**judgement_attributes(row, result, run), **about}
         name = f"evaluation {result.name}"
         end_ns = _nanoseconds(row.timestamp)
         spans.append(
             SpanOut(
                 trace_id=judged.trace_id,
-                span_id=_id(8, "evaluation", row, row.rescored, index, result.name),
+                span_id=stable_id(8, "evaluation", row, row.rescored, index, result.name),
                 parent_id=judged.span_id,
                 name=name,
                 start_ns=end_ns - _milliseconds_ns(result.duration_ms),
                 end_ns=end_ns,
                 attributes=values,
-                error=None if result.error is None else _cut(result.error.message) if run.with_content else "",
+                error=None if result.error is None else cut(result.error.message) if run.with_content else "",
             )
         )
         logs.append(
@@ -86,15 +86,24 @@ def exported_result(row: CaseResult, run: RunContent, case: CaseRecord | None = 
 
 def judged_span(row: CaseResult) -> JudgedSpan:
     """Return the span that the answer was read from or that its metadata names, else one made from run and slot."""
-    ids = (getattr(row, key, "") or row.metadata.get(key, "") for key in ("trace_id", "span_id"))
-    trace_id, span_id = (str(each).lower() for each in ids)
+    trace_id, span_id = (each.lower() for each in known_ids(row))
     is_known = _TRACE_ID.fullmatch(trace_id) and _SPAN_ID.fullmatch(span_id) and int(trace_id, 16) and int(span_id, 16)
     if is_known:
         return JudgedSpan(bytes.fromhex(trace_id), bytes.fromhex(span_id), is_own=False)
-    return JudgedSpan(_id(16, "trace", row), _id(8, "answer", row), is_own=True)
+    return JudgedSpan(stable_id(16, "trace", row), stable_id(8, "answer", row), is_own=True)
 
 
-def _id(size: int, kind: str, row: CaseResult, *parts: str | int) -> bytes:
+def known_ids(row: CaseResult) -> tuple[str, str]:
+    """Return the ids of trace and span that the answer was read from or that its metadata names; "" if unknown.
+
+    In the metadata of a case that was made from an earlier answer, they are those of that answer, and not of this one.
+    """
+    named = {} if ORIGIN in row.metadata else row.metadata
+    trace_id, span_id = (getattr(row, key) or named.get(key) or "" for key in ("trace_id", "span_id"))
+    return str(trace_id), str(span_id)
+
+
+def stable_id(size: int, kind: str, row: CaseResult, *parts: str | int) -> bytes:
     """Return an id that follows from run, slot and answer, so that what is sent twice is the same."""
     slot = row.slot
     answer = row.generation - row.rescored  # judging an answer again counts in both
@@ -125,7 +134,7 @@ def _answer_span(
         start_ns=end_ns - _milliseconds_ns((row.duration_ms or 0.0) + judging_ms),
         end_ns=end_ns,
         attributes=values,
-        error=None if row.error is None else _cut(row.error.message) if run.with_content else "",
+        error=None if row.error is None else cut(row.error.message) if run.with_content else "",
     )
 
 
@@ -138,11 +147,12 @@ def _content(row: CaseResult, case: CaseRecord | None) -> Iterator[tuple[str, st
 
 
 def _message(role: str, text: str) -> str:
-    part = {"type": "text", "content": _cut(text)}
+    part = {"type": "text", "content": cut(text)}
     return msgspec.json.encode([{"role": role, "parts": [part]}]).decode()
 
 
-def _row_attributes(row: CaseResult, run: RunContent) -> dict[str, AttributeValue]:
+def row_attributes(row: CaseResult, run: RunContent) -> dict[str, AttributeValue]:
+    """Return the attributes that name a result: its case, run and target, and what became of it."""
     slot = row.slot
     values: dict[str, AttributeValue | None] = {
         "test.suite.name": slot.suite,
@@ -177,13 +187,14 @@ def _status(row: CaseResult) -> str:
     return "pass" if row.verdict == "pass" else "fail"
 
 
-def _judgement_attributes(row: CaseResult, result: EvaluatorResult, run: RunContent) -> dict[str, AttributeValue]:
+def judgement_attributes(row: CaseResult, result: EvaluatorResult, run: RunContent) -> dict[str, AttributeValue]:
+    """Return the attributes of one judgement."""
     has_score = result.error is None
     values: dict[str, AttributeValue | None] = {
         "gen_ai.evaluation.name": result.name,
         "gen_ai.evaluation.score.value": float(result.score) if has_score else None,
         "gen_ai.evaluation.score.label": result.verdict if has_score else None,
-        "gen_ai.evaluation.explanation": _cut(_explanation(result)) or None if run.with_content else None,
+        "gen_ai.evaluation.explanation": cut(explanation_of(result)) or None if run.with_content else None,
         "error.type": None if result.error is None else result.error.kind,
         "agentv.evaluator.type": result.type,
         "agentv.evaluator.revision": row.score_keys.get(result.name),
@@ -193,12 +204,13 @@ def _judgement_attributes(row: CaseResult, result: EvaluatorResult, run: RunCont
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _explanation(result: EvaluatorResult) -> str:
+def explanation_of(result: EvaluatorResult) -> str:
     """Return a judge's reasoning; for other evaluators what they missed, else what they found."""
     return result.reasoning or "; ".join(result.misses or result.hits)
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """Return the first MAX_CHARS characters of a text, the last one an ellipsis if there are more."""
     return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
 
 

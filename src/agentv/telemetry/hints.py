@@ -9,15 +9,41 @@ _LOGS = f"set {CAPTURE}=true and export logs, too, which have the messages"
 _NO_CALLS = (
     f"it records no calls of models; instrument with opentelemetry-instrumentation-genai-openai, too, and {_LATEST}"
 )
+_CLIENT = (
+    "it records no messages; instrument the client of the model, too, such as openai, by OpenInference or OpenLLMetry"
+)
+_CLAUDE = (
+    "set OTEL_LOGS_EXPORTER=otlp, OTEL_LOG_USER_PROMPTS=1 and OTEL_LOG_TOOL_DETAILS=1 (older versions log no answers), "
+    "or score its transcripts in ~/.claude/projects instead"
+)
+_CODEX = (
+    "Codex logs prompts with log_user_prompt = true under [otel], but never its answers; score its transcripts in "
+    "~/.codex/sessions instead"
+)
 _HINTS: Final = (
+    ("com.anthropic.claude_code", _CLAUDE),
+    ("codex_otel", _CODEX),
     ("opentelemetry.instrumentation.genai.openai_agents", _NO_CALLS),
     ("opentelemetry.instrumentation.genai", _LATEST),
     ("opentelemetry.util.genai", _LATEST),
     ("opentelemetry.instrumentation.openai_v2", _LOGS),
     ("opentelemetry.instrumentation.vertexai", _LOGS),
-    ("opentelemetry.instrumentation.google_genai", _LOGS),
+    ("opentelemetry.instrumentation.google_genai", _LATEST),
+    (
+        "opentelemetry.instrumentation.openai_agents",
+        "it records no answers of the chat API; use the Responses API, or openinference-instrumentation-openai-agents",
+    ),
     ("opentelemetry.instrumentation.botocore", _LOGS),
     ("opentelemetry.instrumentation", "set TRACELOOP_TRACE_CONTENT=true"),
+    ("openlit", "do not set capture_message_content=False"),
+    ("gcp.vertex.agent", f"set {CAPTURE}=true"),
+    ("agent_framework", "set ENABLE_SENSITIVE_DATA=true, or call enable_instrumentation(enable_sensitive_data=True)"),
+    ("semantic_kernel", "set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"),
+    ("autogen-core", _CLIENT),
+    ("azure.core.tracing", "set AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true"),
+    ("azure.ai", "set AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true"),
+    ("litellm", "set litellm.turn_off_message_logging=False"),
+    ("langsmith", "set LANGSMITH_HIDE_INPUTS=false and LANGSMITH_HIDE_OUTPUTS=false"),
     ("openinference", "set OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS to false"),
     ("pydantic-ai", "use InstrumentationSettings(include_content=True)"),
     ("logfire", "use InstrumentationSettings(include_content=True), and no scrubbing of messages"),

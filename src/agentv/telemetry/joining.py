@@ -8,13 +8,15 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.telemetry.agent_logs import AgentLogs
 from agentv.telemetry.answers import TracedAnswer, join_turns
 from agentv.telemetry.closed import ClosedTraces
+from agentv.telemetry.contents import with_results
 from agentv.telemetry.hints import content_hint
 from agentv.telemetry.history import OpenEnds
 from agentv.telemetry.shelf import SpanShelf
 from agentv.telemetry.spans import Span
-from agentv.telemetry.traces import Invocation, Trace, merged_spans, metadata_of, usage_of
+from agentv.telemetry.traces import Invocation, Trace, merged_spans, metadata_of, usage_of, without_system
 from agentv.types.messages import Message
 
 Unit: TypeAlias = Literal["answer", "conversation"]
@@ -64,6 +66,8 @@ class JoinReport(Struct):
     """Answers whose last call of a model asks for tools, and nothing continues it."""
     without_content: Counter[str] = field(default_factory=Counter)
     """Invocations without messages, by scope."""
+    without_answer: Counter[str] = field(default_factory=Counter)
+    """Invocations with a question and no answer, though they did not fail, by scope."""
     late: int = 0
     """Invocations that complete an answer which was judged already."""
     unfinished: int = 0
@@ -82,6 +86,10 @@ class JoinReport(Struct):
             name = scope or "an instrumentation without a name"
             what = "1 answer has" if count == 1 else f"{count:,} answers have"
             yield f"{what} no messages in the traces of {name}: {content_hint(scope)}"
+        for scope, count in sorted(self.without_answer.items()):
+            name = scope or "an instrumentation without a name"
+            what = "1 question has" if count == 1 else f"{count:,} questions have"
+            yield f"{what} no answer in the traces of {name}: {content_hint(scope)}"
         if self.not_generative:
             what = "1 trace has" if self.not_generative == 1 else f"{self.not_generative:,} traces have"
             yield f"{what} no agent and no call of a model, so that there is nothing to judge"
@@ -130,6 +138,7 @@ class Joiner:
         """The newest conversations that a server keeps, by which a call without their messages is completed."""
         self._turns: OrderedDict[str, _Turns] = OrderedDict()
         self._silent = _SilentCalls(self.report.without_content)
+        self._agents = AgentLogs(self.report.without_content, self.report.without_answer, self.report.problems)
         self._closed = ClosedTraces() if self._options.is_endless else None
         self._now_ns = self._closed_ns = 0
 
@@ -137,7 +146,9 @@ class Joiner:
         """Add a span, or a log record, from a line of a file."""
         self.report.spans += 1
         self._now_ns = max(self._now_ns, span.start_ns)
-        self._shelf.add(replace(span, file=file, line=line, file_number=file_number))
+        placed = replace(span, file=file, line=line, file_number=file_number)
+        if not self._agents.take(placed, placed.end_ns):
+            self._shelf.add(placed)
 
     def ready(self) -> list[TracedAnswer]:
         """Return the answers of complete traces of a stream; [] unless enough span time has passed."""
@@ -147,9 +158,9 @@ class Joiner:
         limit_ns = self._now_ns - self._idle_ns
         return list(self._join(self._shelf.ended_before(limit_ns), limit_ns))
 
-    def rest(self) -> list[TracedAnswer]:
-        """Return the remaining answers, by their place in the files and by time."""
-        return sorted(self._join(self._shelf.all(), None), key=lambda answer: answer.order)
+    def rest(self) -> Iterator[TracedAnswer]:
+        """Yield the remaining answers, by the time of their traces."""
+        return self._join(self._shelf.all(), None)
 
     def close(self) -> None:
         """Forget all spans."""
@@ -159,6 +170,7 @@ class Joiner:
         """Yield the answers of traces, and those that nothing has continued since a moment; None means the end."""
         for trace_id in traces:
             yield from self._turn_of(self._answers_in(trace_id))
+        yield from self._turn_of(self._logged(limit_ns))
         yield from self._turn_of(self._abandoned(limit_ns))
         yield from self._ended_turns(limit_ns)
 
@@ -181,6 +193,12 @@ class Joiner:
         for each in found:
             yield from self._answers_of(each)
 
+    def _logged(self, before_ns: int | None) -> Iterator[TracedAnswer]:
+        """Yield the answers that coding agents log as events without spans."""
+        for answer in self._agents.answers(before_ns):
+            self.report.answers += 1
+            yield answer
+
     def _answers_of(self, each: Invocation) -> Iterator[TracedAnswer]:
         if each.problem is not None and each.messages:
             self.report.problems[each.problem] += 1
@@ -199,9 +217,11 @@ class Joiner:
         if link is not None:
             session = session or self._sessions.get(link.name)
             waiting = self._waiting.pop(link.name).calls if link.name in self._waiting else []
-            if link.length == 0:
+            if link.is_incomplete and waiting:
+                each = _continued(waiting[-1].messages, each, link.length)
+            elif link.length == 0:
                 each = _continued(self._histories.pop(link.name, ()), each)
-            has_question = any(message.role == "user" for message in given[link.length :])
+            has_question = any(message.role == "user" for message in without_system(given)[link.length :])
             is_late = waiting and each.root.start_ns - _end_of(waiting) > self._idle_ns
             if waiting and (has_question or is_late or not each.is_call):
                 yield self._answer(waiting, session, is_open=True)
@@ -215,10 +235,14 @@ class Joiner:
             self._histories[name] = each.messages
             if len(self._histories) > _MOST_HISTORIES:
                 self._histories.popitem(last=False)
-        self._ends.add(scope, each.messages, each.root.end_ns, name, each.facts.response_id)
+        length = each.input_length if each.is_call else 0
+        self._ends.add(scope, each.messages, each.root.end_ns, name, each.facts.response_id, input_length=length)
         last = each.messages[-1] if each.messages else None
         if each.is_call and each.error is None and last is not None and (last.tool_calls or last.role == "tool"):
             self._waiting[name] = _Waiting(group, self._moment(_end_of(group)))
+            return
+        if not each.is_answered and each.error is None and each.problem is None:
+            self.report.without_answer[each.root.scope] += 1
             return
         yield self._answer(group, session, is_open=False)
 
@@ -243,9 +267,8 @@ class Joiner:
         ]
         self.report.answers += 1
         self.report.open += is_open
-        has_answer = any(message.role == "assistant" for message in last.messages[last.input_length :])
         error = None
-        if not has_answer and last.error is not None:
+        if not last.has_answer and last.error is not None:
             error = f"has no answer, because it failed: {last.error}"
         elif not last.messages:
             error = f"cannot be read: {last.problem}"
@@ -333,13 +356,13 @@ def _output_start(first: Invocation, messages: Sequence[Message]) -> int:
     return places[given] if given < len(places) else len(messages)
 
 
-def _continued(before: Sequence[Message], each: Invocation) -> Invocation:
-    """Return a call with the messages before it, which the server keeps."""
+def _continued(before: Sequence[Message], each: Invocation, known: int = 0) -> Invocation:
+    """Return a call with the messages before it, which the server keeps, or of which its input has some."""
     if not before:
         return each
-    new = tuple(message for message in each.messages if message.role != "system")
+    new = without_system(each.messages)[known:]
     length = len(before) + len(new) - len(each.messages[each.input_length :])
-    return replace(each, messages=(*before, *new), input_length=length)
+    return replace(each, messages=with_results((*before, *new), ()), input_length=length)
 
 
 def join_spans(spans: Iterable[Span], options: JoinOptions | None = None) -> tuple[list[TracedAnswer], JoinReport]:
@@ -348,4 +371,4 @@ def join_spans(spans: Iterable[Span], options: JoinOptions | None = None) -> tup
     with closing(joiner):
         for span in spans:
             joiner.add(span, line=1)
-        return joiner.rest(), joiner.report
+        return list(joiner.rest()), joiner.report

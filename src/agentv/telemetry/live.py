@@ -37,10 +37,13 @@ class LiveJoiner(Joiner):
         """Add the spans of a request, which counts as a line of a file."""
         for span in spans:
             self.report.spans += 1
+            placed = replace(span, file=file, line=line)
+            if self._agents.take(placed, int(now_s * NS_PER_S)):
+                continue
             if not span.trace_id:
                 self.report.untraced += 1
                 continue
-            self._shelf.add(replace(span, file=file, line=line))
+            self._shelf.add(placed)
             is_outermost = not span.parent_id and span.name != LOG_EVENT
             self._arrivals.add(span.trace_id, now_s, is_outermost=is_outermost)
             if self._shelf.size_of(span.trace_id) > _MOST_BYTES_OF_TRACE:
@@ -57,6 +60,7 @@ class LiveJoiner(Joiner):
     def next_due_s(self) -> float | None:
         """Return the moment of the next answer if no more spans arrive; None if nothing is waited for."""
         since = [*(each.since_ns for each in self._waiting.values()), *(each.since_ns for each in self._turns.values())]
+        since += (each.since_ns for each in self._agents.sessions.values())
         moments = [self._arrivals.next_due_s(), min(since) / NS_PER_S + self._options.idle_s if since else None]
         return min((moment for moment in moments if moment is not None), default=None)
 

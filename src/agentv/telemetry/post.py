@@ -1,4 +1,4 @@
-"""One request to a collector: sent, and its answer read, within a time limit.
+"""One request to a collector or a web API: sent, and its answer read, within a time limit.
 
 The standard library's client is used from a thread of its own: a name server or a collector that hangs then blocks
 neither the event loop of a run nor the end of the process.
@@ -17,29 +17,31 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from agentv.telemetry.collector import Endpoint
-from agentv.telemetry.otlp_out import Rejected, rejected_part
+from agentv.telemetry.endpoint import Endpoint
+from agentv.version import __version__
 
 _RETRYABLE = frozenset({408, 429, 500, 502, 503, 504})
 _UNSUPPORTED = frozenset({404, 405, 415, 501})
-_MAX_RESPONSE = 64 * 1024
+_MAX_RESPONSE = 1 << 20
 _TOO_LARGE = 413
 _OK = range(200, 300)
+_USER_AGENT = f"agentv/{__version__}"
 
 
 class Accepted(Struct, frozen=True):
-    """The collector has taken a request, except perhaps a part of it."""
+    """The receiver has taken a request, except perhaps a part of it, which the body of its answer names."""
 
-    rejected: Rejected | None = None
+    body: bytes = b""
 
 
 class Refused(Struct, frozen=True):
-    """The collector has not taken a request."""
+    """The receiver has not taken a request."""
 
     reason: str
     status: int | None = None
     """None if there was no answer."""
     retry_after_s: float | None = None
+    body: bytes = b""
 
     @property
     def is_retryable(self) -> bool:
@@ -48,7 +50,7 @@ class Refused(Struct, frozen=True):
 
     @property
     def is_unsupported(self) -> bool:
-        """True if the collector does not take this signal."""
+        """True if the receiver does not take this kind of request."""
         return self.status in _UNSUPPORTED
 
     @property
@@ -57,8 +59,8 @@ class Refused(Struct, frozen=True):
         return self.status == _TOO_LARGE
 
 
-def post(endpoint: Endpoint, body: bytes, *, user_agent: str) -> Accepted | Refused:
-    """Send a request of protobuf to a collector. No redirect is followed, as it would take the headers elsewhere."""
+def post(endpoint: Endpoint, body: bytes, *, content_type: str) -> Accepted | Refused:
+    """Send a request. No redirect is followed, as it would take the headers elsewhere."""
     expired = Event()
     connection = None
     try:
@@ -69,7 +71,7 @@ def post(endpoint: Endpoint, body: bytes, *, user_agent: str) -> Accepted | Refu
         timer.daemon = True
         timer.start()
         try:
-            return _exchange(connection, endpoint, body, user_agent, expired)
+            return _exchange(connection, endpoint, body, content_type, expired)
         finally:
             timer.cancel()
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -94,11 +96,11 @@ def _reason(error: OSError | http.client.HTTPException | ValueError) -> str:
 
 
 def _exchange(
-    connection: http.client.HTTPConnection, endpoint: Endpoint, body: bytes, user_agent: str, expired: Event
+    connection: http.client.HTTPConnection, endpoint: Endpoint, body: bytes, content_type: str, expired: Event
 ) -> Accepted | Refused:
     parts = urlsplit(endpoint.url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    headers = {"Content-Type": "application/x-protobuf", "User-Agent": user_agent}
+    headers = {"Content-Type": content_type, "User-Agent": _USER_AGENT}
     if parts.username is not None:
         credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers["Authorization"] = f"Basic {b64encode(credentials.encode()).decode()}"
@@ -111,8 +113,9 @@ def _exchange(
         raise TimeoutError
     answer = response.read(_MAX_RESPONSE)
     if response.status in _OK:
-        return Accepted(rejected_part(answer))
-    return Refused(f"HTTP {response.status}", response.status, _retry_after_s(response.getheader("Retry-After", "")))
+        return Accepted(answer)
+    retry_after_s = _retry_after_s(response.getheader("Retry-After", ""))
+    return Refused(f"HTTP {response.status}", response.status, retry_after_s, answer)
 
 
 def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:

@@ -122,7 +122,7 @@ def _exported_spans(export: JsonObject, problems: Problems) -> Iterator[Span]:
                     SpanEvent(_text(each.get("name")), attributes_of(each.get("attributes")))
                     for _, each in _parts(span, at, ("events",), problems)
                 )
-                if not isinstance(span.get("attributes"), Mapping):
+                if not _is_attributes(span.get("attributes")):
                     list(_parts(span, at, ("attributes",), problems))  # records the problems
                 yield _span(span, events=events, service=service, scope=name)
 
@@ -139,11 +139,11 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
     attributes = attributes_of(record.get("attributes"))
     name = _first(record, "eventName", "event_name") or attributes.get("event.name")
     event = SpanEvent(_text(name), attributes, any_value(record.get("body")))
-    time = _first(record, "timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
-    moment = _nanoseconds(time)
+    moment = _nanoseconds(_first(record, "timeUnixNano", "time_unix_nano"))
+    moment = moment or _nanoseconds(_first(record, "observedTimeUnixNano", "observed_time_unix_nano"))
     return Span(
-        trace_id=_text(_first(record, "traceId", "trace_id")),
-        span_id=_text(_first(record, "spanId", "span_id")),
+        trace_id=_id_of(_first(record, "traceId", "trace_id")),
+        span_id=_id_of(_first(record, "spanId", "span_id")),
         name=LOG_EVENT,
         start_ns=moment,
         end_ns=moment,
@@ -156,8 +156,8 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
 def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, scope: str) -> Span:
     status = value.get("status")
     return Span(
-        trace_id=_text(_first(value, "traceId", "trace_id")),
-        span_id=_text(_first(value, "spanId", "span_id")) or _own_id(value),
+        trace_id=_id_of(_first(value, "traceId", "trace_id")),
+        span_id=_id_of(_first(value, "spanId", "span_id")) or _own_id(value),
         parent_id=_parent(_first(value, "parentSpanId", "parent_span_id")),
         name=_text(value.get("name")),
         kind=_kind(value.get("kind")),
@@ -194,8 +194,8 @@ def _single_span(value: JsonObject) -> Span:
     resource = value.get("resource")
     events = value.get("events")
     return Span(
-        trace_id=_text(context.get("trace_id") or value.get("context.trace_id") or value.get("trace_id")),
-        span_id=_text(context.get("span_id") or value.get("context.span_id") or value.get("id")) or _own_id(value),
+        trace_id=_id_of(context.get("trace_id") or value.get("context.trace_id") or value.get("trace_id")),
+        span_id=_id_of(context.get("span_id") or value.get("context.span_id") or value.get("id")) or _own_id(value),
         parent_id=_parent(value.get("parent_id")),
         name=_text(value.get("name")),
         kind=_kind(value.get("kind")),
@@ -254,6 +254,10 @@ def attributes_of(value: JsonValue) -> JsonObject:
     return {str(each.get("key")): any_value(each.get("value")) for each in listed if isinstance(each, dict)}
 
 
+def _is_attributes(value: JsonValue) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and all(isinstance(each, dict) for each in value))
+
+
 _VALUE_NAMES = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", "bytesValue")
 
 
@@ -261,19 +265,20 @@ def any_value(value: JsonValue) -> JsonValue:
     """Return an AnyValue of OTLP as JSON."""
     if not isinstance(value, dict):
         return value
-    for name, item in value.items():
+    fields: JsonObject = value
+    for name, item in fields.items():
+        if name in _VALUE_NAMES:  # most values
+            return item
         match name:
             case "intValue" | "int_value":
-                return cast(JsonValue, int(item) if isinstance(item, str) and _is_integer(item) else item)
+                return int(item) if isinstance(item, str) and _is_integer(item) else item
             case "arrayValue" | "array_value":
                 values = item.get("values") if isinstance(item, dict) else None
                 return [any_value(each) for each in (values if isinstance(values, list) else ())]
             case "kvlistValue" | "kvlist_value":
                 return attributes_of(item.get("values") if isinstance(item, dict) else None)
-            case known if known in _VALUE_NAMES:
-                return cast(JsonValue, item)
             case _:
-                return cast(JsonValue, value if len(value) > 1 else item)
+                return fields if len(fields) > 1 else item
     return None
 
 
@@ -286,17 +291,25 @@ def _is_integer(text: str) -> bool:
 
 
 def _first(value: JsonObject, *names: str) -> JsonValue:
-    return next((value[name] for name in names if value.get(name) not in (None, "")), None)
+    for name in names:
+        if (found := value.get(name)) not in (None, ""):
+            return found
+    return None
 
 
 def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _id_of(value: JsonValue) -> str:
+    """Return the id of a span or a trace, without the 0x that only the SDK writes before it."""
+    return _text(value).removeprefix("0x")
+
+
 def _parent(value: JsonValue) -> str:
     """Return the id of a parent; some programs write zeros for none."""
-    text = _text(value)
-    return text if text.removeprefix("0x").strip("0") else ""
+    text = _id_of(value)
+    return text if text.strip("0") else ""
 
 
 def _kind(value: JsonValue) -> str:

@@ -1,11 +1,13 @@
 """The spans of one trace: which are invocations of an agent, which are calls of a model that no agent has."""
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.telemetry.contents import with_results
+from agentv.telemetry.contents import with_calls, with_results
 from agentv.telemetry.conventions import messages_of, read_facts
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.history import OpenEnds
@@ -43,6 +45,13 @@ class Invocation(Struct, frozen=True, kw_only=True):
     problem: str | None = None
     is_ambiguous: bool = False
     """True if several conversations in the invocation could be the main one."""
+    is_answered: bool = True
+    """False if neither the outermost span nor the last call of a model has an output."""
+
+    @property
+    def has_answer(self) -> bool:
+        """True if there is a message of the assistant after the input."""
+        return any(message.role == "assistant" for message in self.messages[self.input_length :])
 
     @property
     def is_silent(self) -> bool:
@@ -159,9 +168,11 @@ class Trace:
         chains = _chains([each for each in outer if each.facts is not None and each.facts.has_content])
         wanted = content_text(facts.output[-1].content).strip() if facts.output else ""
         chain, is_ambiguous = _main_chain(chains, wanted)
-        tools = [each.facts.tool for each in members if each.facts is not None and each.facts.tool is not None]
         messages, length = _messages_of(chain, facts)
-        messages = with_results(messages, tools)
+        messages = with_results(messages, _tools_of(members))
+        if not any(message.tool_calls for message in messages[length:]):
+            inner = [each for each in members if any(above.kind == "tool" for above in self.ancestors(each.span))]
+            messages = with_calls(messages, _tools_of(each for each in members if each not in inner))
         error = root.span.error or next((each.span.error for each in reversed(outer) if each.span.error), None)
         return Invocation(
             root=root.span,
@@ -175,6 +186,7 @@ class Trace:
                 (each.facts.problem for each in members if each.facts is not None and each.facts.problem), None
             ),
             is_ambiguous=is_ambiguous,
+            is_answered=bool(facts.output) or (chain is not None and chain.is_answered),
         )
 
     def _facts_of(self, root: ReadSpan, members: Sequence[ReadSpan]) -> Facts:
@@ -195,6 +207,10 @@ class Trace:
         return replace(facts, session=session)
 
 
+def _tools_of(members: Iterable[ReadSpan]) -> list[ToolCall]:
+    return [each.facts.tool for each in members if each.facts is not None and each.facts.tool is not None]
+
+
 def _is_only_agent(members: Sequence[ReadSpan]) -> bool:
     named = {other.facts.agent for other in members[1:] if other.kind == "agent" and other.facts and other.facts.agent}
     return len(named) == 1
@@ -213,6 +229,7 @@ def _call(read: ReadSpan, tools: Sequence[ToolCall]) -> Invocation:
         facts=facts,
         error=read.span.error,
         problem=facts.problem,
+        is_answered=bool(facts.output),
     )
 
 
@@ -222,6 +239,8 @@ class Chain(Struct):
     messages: tuple[Message, ...]
     first_length: int
     end_ns: int
+    is_answered: bool
+    """True if the last call has an output."""
     count: int = 1
 
 
@@ -235,15 +254,22 @@ def _chains(calls: Sequence[ReadSpan]) -> list[Chain]:
         chain = None if link is None else chains[link.name]
         if chain is None or link is None:
             name = read.span.span_id
-            chain = chains[name] = Chain((*given, *facts.output), len(given), read.span.end_ns)
+            chain = chains[name] = Chain((*given, *facts.output), len(given), read.span.end_ns, bool(facts.output))
         else:
             name = link.name
-            before = chain.messages if link.length == 0 else ()
-            new = tuple(each for each in given if each.role != "system") if before else given
+            before = chain.messages if link.length == 0 or link.is_incomplete else ()
+            new = without_system(given)[link.length :] if before else given
             chain.messages = (*before, *new, *facts.output)
             chain.end_ns, chain.count = read.span.end_ns, chain.count + 1
-        ends.add("", chain.messages, read.span.end_ns, name, facts.response_id)
+            chain.is_answered = bool(facts.output)
+        length = len(chain.messages) - len(facts.output)
+        ends.add("", chain.messages, read.span.end_ns, name, facts.response_id, input_length=length)
     return list(chains.values())
+
+
+def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return messages without those of the system."""
+    return tuple(message for message in messages if message.role != "system")
 
 
 def _main_chain(chains: Sequence[Chain], wanted: str) -> tuple[Chain | None, bool]:
@@ -251,7 +277,7 @@ def _main_chain(chains: Sequence[Chain], wanted: str) -> tuple[Chain | None, boo
     if not chains:
         return None, False
     last = max(chains, key=lambda chain: chain.end_ns)
-    matching = [chain for chain in chains if wanted and _last_text(chain.messages) == wanted]
+    matching = [chain for chain in chains if wanted and _is_form_of(wanted, _last_text(chain.messages))]
     if matching:
         return max(matching, key=lambda chain: (chain.count, chain.end_ns)), False
     return last, len(chains) > 1
@@ -276,14 +302,22 @@ def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...]
     texts = {content_text(each.content).strip() for each in messages if each.role == "assistant"}
     if answer is not None and answer.role == "assistant" and answer.content:
         text = content_text(answer.content).strip()
-        if text and text not in texts and not _is_state(text):
+        if text and not any(_is_form_of(text, said) for said in texts) and not _is_object(text):
             messages = (*messages, Message("assistant", answer.content))
     return messages, length
 
 
-def _is_state(text: str) -> bool:
-    """Return True for the JSON of a graph's state, which is not an answer."""
-    return text.startswith("{") and '"messages"' in text
+def _is_form_of(output: str, text: str) -> bool:
+    """Return True for a text, and for JSON that has it as a value."""
+    return output == text or (output.startswith("{") and bool(text) and json.dumps(text, ensure_ascii=False) in output)
+
+
+_REPR = re.compile(r"[A-Z]\w*\(\w+=|<[\w.]+ object at ")
+
+
+def _is_object(text: str) -> bool:
+    """Return True for the JSON of a graph's state, or Python's form of an object, which are not answers."""
+    return (text.startswith("{") and '"messages"' in text) or _REPR.match(text) is not None
 
 
 def usage_of(invocations: Sequence[Invocation]) -> tuple[Usage | None, float | None]:

@@ -152,6 +152,8 @@ class ProviderResponse(Struct, frozen=True, gc=False):
     """The model's reasoning, if the API returns it apart from the answer."""
     estimated: bool = False
     """True if a part of `usage` was estimated from texts, because the vendor did not report it."""
+    origin: JsonObject | None = None
+    """Where a recorded answer was read from: `file`, `line`, `trace_id` and `span_id`."""
     spans: ReceivedSpans | None = None
     """None unless the spans of the target were received."""
 

@@ -17,6 +17,8 @@ PAGE_ROWS = 100
 _MAX_TEXT_CHARS = 200
 _MAX_VALUES = 100
 """The most values of a key that can be chosen at once; SQLite refuses a condition of some hundred parts."""
+ALL_TRIALS = "all"
+"""The value of `trial` by which each trial is listed by itself."""
 LIST_KEYS = ("state", "evaluator", "target", "prompt", "tag", "suite")
 """The keys that may occur several times, of which one must match."""
 _PAGE_KEYS = ("page", "after", "before", "from")
@@ -116,10 +118,10 @@ def _outcome(text: str) -> tuple[str, Outcome]:
 
 
 def _trial(text: str | None) -> int | None:
-    if text is None:
+    if text is None or text == ALL_TRIALS:
         return None
     if not (text.isascii() and text.isdecimal() and int(text[:9]) > 0):
-        raise BadAddressError(f"trial={text!r} is not the number of a trial, from 1")
+        raise BadAddressError(f"trial={text!r} is neither the number of a trial, from 1, nor {ALL_TRIALS}")
     return int(text[:9]) - 1
 
 

@@ -37,6 +37,10 @@ class UnknownRunError(ConfigError):
     """No stored run has the id of an address."""
 
 
+class CopiedRunError(ConfigError):
+    """A run is a copy of another one, with the same id."""
+
+
 class IncomparableRunsError(ConfigError):
     """Two runs have no case that can be compared."""
 
@@ -78,7 +82,20 @@ class Library:
                 folder = find_run(self.home, run_id)
             except ConfigError as error:
                 raise UnknownRunError(str(error)) from None
-        return StoredRun(folder)
+        stored = StoredRun(folder)
+        if run_id not in self._others and stored.run_id != folder.name and self._others.get(stored.run_id) != folder:
+            self._check_only(stored)
+        return stored
+
+    def _check_only(self, stored: StoredRun) -> None:
+        """Raise CopiedRunError if another folder has the id of a run in a renamed folder: links would lead there."""
+        with suppress(ConfigError):
+            found = self._others.get(stored.run_id) or find_run(self.home, stored.run_id)
+            if found == stored.folder:
+                return
+        raise CopiedRunError(
+            f"more than one folder has the run {stored.run_id}; to see this one: agentv view {stored.folder}"
+        )
 
     def rows(self, stored: StoredRun, query: RowQuery) -> FoundRows:
         """Return a page of a run's results with their texts. Raises BadAddressError for a broken cursor."""

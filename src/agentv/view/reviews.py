@@ -36,6 +36,8 @@ _MAX_ITEMS_IN_MEMORY = 200
 _ITEMS_PER_READ = 25
 """The number of items whose texts are read at once, since the files of the run have to be searched for them."""
 _RESULTS = "results.jsonl"
+OTHER_PAGES: Sequence[ShownPart] = ("judge", "labels", "target")
+"""What the pages show that are open to a reviewer who is done."""
 
 
 Side: TypeAlias = Literal["first", "second", "equal", "unsure"]
@@ -118,6 +120,8 @@ class ReviewSession:
         self._timer = timer
         self._lock = threading.RLock()
         self._leases: dict[tuple[int, str, bool], _Lease] = {}
+        self._seen: dict[str, set[ShownPart]] = {}
+        """What reviewers may have seen beside the answers since they labelled the last one."""
         self._read: list[Label] = []
         self._labels: tuple[str, QueueLabels] | None = None
         self._criteria = criteria_by_case(stored, {item.slot.eval_id for item in queue.items})
@@ -139,6 +143,23 @@ class ReviewSession:
                 self._labels = stamp, queue_labels(self.queue, self._read, self._criteria)
             return self._labels[1]
 
+    def answer(self, number: int) -> str | None:
+        """Return the text of an item's answer. Raises StorageError if it is no longer in the run."""
+        return self._texts.detail(number).result.candidate_answer
+
+    def note_seen(self, reviewer: str, *parts: ShownPart) -> None:
+        """Store with the labels that a reviewer sends from now on what other pages may have shown."""
+        with self._lock:
+            self._seen_by(reviewer).update(parts)
+
+    def _seen_by(self, reviewer: str) -> set[ShownPart]:
+        seen = self._seen.get(reviewer)
+        if seen is None:
+            # Pages were open to a reviewer who was done before this server started.
+            is_done = reviewer in self.queue.reviewers and not self.labels().waiting(reviewer)
+            seen = self._seen[reviewer] = set(OTHER_PAGES) if is_done else set()
+        return seen
+
     def give(self, reviewer: str, number: int | None = None, *, with_expected: bool = False) -> GivenItem | None:
         """Return the next item of a reviewer, or the one with a number; None if nothing is left.
 
@@ -147,6 +168,7 @@ class ReviewSession:
         self._check_reviewer(reviewer)
         with self._lock:
             labels = self.labels()
+            self._seen_by(reviewer)
             waiting = labels.waiting(reviewer)
             if number is None:
                 if not waiting:
@@ -165,6 +187,7 @@ class ReviewSession:
         with self._lock:
             labels = self.labels()
             self._check_done(reviewer, labels)
+            self.note_seen(reviewer, "labels")
             disputed = labels.conflicts()
             if number is None:
                 number = next((each for each in disputed if not self._is_leased(each, reviewer)), None)
@@ -191,9 +214,7 @@ class ReviewSession:
             key = (sent.number, reviewer, sent.is_resolution)
             lease = self._leases.get(key)
             took_s = None if lease is None else self._timer() - lease.given_s
-            # What a reviewer saw before stays seen in a correction.
-            earlier = None if sent.is_resolution else self.labels().current[sent.number].get(reviewer)
-            seen = {*(lease.shown if lease else ()), *sent.shown, *(earlier.shown if earlier else ())}
+            seen = {*(lease.shown if lease else ()), *sent.shown, *self._seen_before(reviewer, sent, item)}
             shown = dict.fromkeys([*self._shown_always(sent), *sorted(seen)])
             verdict, score = self._said(item, sent)
             reviewed = Reviewed(
@@ -210,6 +231,19 @@ class ReviewSession:
             (saved,) = append_labels(self.stored.folder, [label], run_id=self.stored.run_id, note=self._note)
             self._leases.pop(key, None)
             return saved
+
+    def _seen_before(self, reviewer: str, sent: SentLabel, item: QueueItem) -> set[ShownPart]:
+        """Return what a reviewer saw beside an answer before this label: with earlier labels, and on other pages."""
+        labels = self.labels()
+        if sent.label_id != self._label_id(reviewer, sent.number, labels, is_resolution=sent.is_resolution):
+            same = next((each for each in self._read if each.label_id == sent.label_id), None)
+            return set(same.shown if same else ())  # it is sent again
+        earlier = (
+            each.shown
+            for each in self._read
+            if (each.slot, each.answer_seq, each.annotator) == (item.slot, item.answer_ref.seq, reviewer)
+        )
+        return self._seen_by(reviewer).union(*earlier)
 
     def categories(self) -> list[str]:
         """Return the categories in use, sorted."""
@@ -404,7 +438,7 @@ class Reviews:
     """The queues that are open, by run and name; those that are reviewed by this server also by name alone."""
 
     def __init__(self, sessions: Sequence[ReviewSession] = ()) -> None:
-        self._sessions = {(each.stored.run_id, each.queue.name): each for each in sessions}
+        self._sessions = {(each.stored.folder.resolve(), each.queue.name): each for each in sessions}
         self._reviewed = tuple(sessions)
         self._lock = threading.Lock()
 
@@ -419,19 +453,16 @@ class Reviews:
     def of_run(self, stored: StoredRun, name: str) -> ReviewSession:
         """Return a queue of a run. Raises UnknownItemError with the known names if there is none."""
         with self._lock:
-            session = self._sessions.get((stored.run_id, name))
+            key = stored.folder.resolve(), name
+            session = self._sessions.get(key)
             if session is None:
                 try:
                     queue = load_queue(stored.folder, name)
                 except ConfigError as error:
                     raise UnknownItemError(str(error)) from None
                 session = ReviewSession(stored, queue)
-                self._sessions[stored.run_id, name] = session
+                self._sessions[key] = session
             return session
-
-    def is_blind(self, reviewer: str) -> bool:
-        """Return True if a reviewer has answers to label whose judge and target must stay unknown."""
-        return any(each.queue.blind and each.labels().waiting(reviewer) for each in self.reviewed(reviewer))
 
     def close(self) -> None:
         """End the open queues."""

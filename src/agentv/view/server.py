@@ -22,7 +22,7 @@ from agentv.types.messages_json import compact_json
 from agentv.view.access import READER, SECURITY_HEADERS, Access, is_same_origin
 from agentv.view.address import BadAddressError, Query, path_to
 from agentv.view.assets import asset_at
-from agentv.view.library import IncomparableRunsError, Library, UnknownRunError
+from agentv.view.library import CopiedRunError, IncomparableRunsError, Library, UnknownRunError
 from agentv.view.pages.categories import categories_page, change_categories
 from agentv.view.pages.compare import compare_page, compare_two_page
 from agentv.view.pages.grid import grid_page
@@ -80,6 +80,7 @@ _NOT_FOUND = 404
 _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     UnknownRunError: (404, "Not found"),
     BadAddressError: (400, "This address cannot be understood"),
+    CopiedRunError: (409, "This run is a copy"),
     IncomparableRunsError: (409, "These runs cannot be compared"),
     ReviewRefusedError: (403, "Refused"),
     UnknownItemError: (404, "Not found"),

@@ -52,9 +52,11 @@ def make_tables(connection: Connection[Any], *, version: int) -> None:
 
 
 def push_without_start(folder: Path, connection: Connection[Any], url: StoreUrl) -> None:
-    """Push a run into tables of before version 10, which have no start of a run."""
+    """Push a run into tables of before version 10, which have no start of a run and no categories."""
     connection.execute("ALTER TABLE agentv.runs ADD COLUMN started_at timestamptz")
+    connection.execute("CREATE TABLE agentv.categories (run_id text, seq bigint, line bytea)")
     RunPusher(folder, connection, url).push()
+    connection.execute("DROP TABLE agentv.categories")
     connection.execute("ALTER TABLE agentv.runs DROP COLUMN started_at")
 
 
@@ -91,6 +93,7 @@ def test_an_empty_database_gets_every_step_and_a_second_upgrade_none() -> None:
             "0008_first_answers",
             "0009_append_only",
             "0010_started_at",
+            "0011_reviews",
         )
         assert upgrade(connection, url) == ()
         check_version(connection, url)
@@ -101,7 +104,7 @@ def test_a_database_of_an_earlier_step_gets_the_rest() -> None:
     with connect(url) as connection:
         make_tables(connection, version=1)
         with pytest.raises(
-            StorageError, match=r"tables of version 1, and this agentv needs version 10; .*store upgrade"
+            StorageError, match=r"tables of version 1, and this agentv needs version 11; .*store upgrade"
         ):
             check_version(connection, url)
         assert upgrade(connection, url) == (
@@ -114,6 +117,7 @@ def test_a_database_of_an_earlier_step_gets_the_rest() -> None:
             "0008_first_answers",
             "0009_append_only",
             "0010_started_at",
+            "0011_reviews",
         )
         check_version(connection, url)
 
@@ -151,6 +155,7 @@ def test_results_of_the_version_before_are_kept_and_repeated_ones_pushed_again(t
             "0008_first_answers",
             "0009_append_only",
             "0010_started_at",
+            "0011_reviews",
         )
         assert connection.execute("SELECT seq FROM agentv.results ORDER BY seq").fetchall() == [
             (0,),
@@ -179,7 +184,7 @@ def test_first_answers_count_in_runs_that_were_pushed_before(tmp_path: Path) -> 
         connection.execute("DELETE FROM agentv.schema_versions WHERE version = 8")
         # No row of an older version has a mark.
         connection.execute("DELETE FROM agentv.results WHERE eval_id = 'a' AND generation = 2")
-        assert upgrade(connection, url) == ("0008_first_answers", "0009_append_only", "0010_started_at")
+        assert upgrade(connection, url) == ("0008_first_answers", "0009_append_only", "0010_started_at", "0011_reviews")
         query = "SELECT eval_id, generation FROM agentv.counted_results ORDER BY eval_id"
         assert connection.execute(query).fetchall() == [
             ("a", 0),
@@ -255,6 +260,7 @@ def test_upgrades_at_once_wait_for_each_other() -> None:
             "0008_first_answers",
             "0009_append_only",
             "0010_started_at",
+            "0011_reviews",
         ),
     ]
 

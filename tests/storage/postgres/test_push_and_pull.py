@@ -15,10 +15,12 @@ from tests.support.postgres_server import upgraded_database
 from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run, rerun_results
 from tests.support.strategies import answers, case_results
 
+from agentv.engine.stored.reviews import ReviewPlan, open_queue
 from agentv.storage.files.segment_writer import SegmentRules
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.copying import RunPuller, RunPusher
 from agentv.storage.postgres.run_rows import find_shared_run, list_shared_runs
+from agentv.storage.run.categories import append_category_events
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
 from agentv.storage.run.stored import open_run
@@ -26,6 +28,7 @@ from agentv.storage.shared_runs import Pulled
 from agentv.templating.store_url import StoreUrl, parse_store_url
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.records.answer import AnswerRef
+from agentv.types.records.category import CategoryEvent
 from agentv.types.records.label import Label
 
 
@@ -473,3 +476,76 @@ def test_later_generations_and_other_prompts_are_other_results(tmp_path: Path, u
     push(Path(store.folder), url)
     with connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM agentv.results").fetchone() == (4,)
+
+
+def draw(folder: Path, *, seed: int = 0, name: str = "helpful") -> None:
+    plan = ReviewPlan(name=name, criterion="overall", n=2, seed=seed, reviewers=("ann",), stratify="none")
+    open_queue(open_run(folder), plan, now=NOON)
+
+
+def change_category(folder: Path, name: str) -> None:
+    append_category_events(folder, [CategoryEvent(time=NOON, by="ann", type="added", name=name)])
+
+
+def test_reviews_and_categories_travel_with_the_run(tmp_path: Path, url: StoreUrl) -> None:
+    ours = write_run(tmp_path / "here")
+    push(ours, url)
+    theirs = pull(url, tmp_path / "there").folder
+    assert not (theirs / "reviews").exists()
+    draw(ours)
+    change_category(ours, "too long")
+    assert (push(ours, url), push(ours, url)) == (2, 0)
+    assert pull(url, tmp_path / "there").lines == 2
+    assert contents(theirs) == contents(ours)
+    draw(theirs, name="more")
+    change_category(theirs, "rude")
+    assert push(theirs, url) == 2
+    assert pull(url, tmp_path / "here").lines == 2
+    assert contents(pull(url, tmp_path / "third").folder) == contents(ours) == contents(theirs)
+    with connect(url) as connection:
+        rows = connection.execute("SELECT type, name, by FROM agentv.categories ORDER BY seq").fetchall()
+        assert rows == [("added", "too long", "ann"), ("added", "rude", "ann")]
+
+
+def test_a_running_push_takes_queues_that_are_drawn_later(tmp_path: Path, url: StoreUrl) -> None:
+    folder = write_run(tmp_path / "here")
+    with connect(url) as connection:
+        pusher = RunPusher(folder, connection, url)
+        pusher.push()
+        draw(folder)
+        assert (pusher.push(), pusher.push()) == (1, 0)
+
+
+def test_another_queue_of_the_same_name_is_refused_with_its_place(tmp_path: Path, url: StoreUrl) -> None:
+    ours = write_run(tmp_path / "here")
+    push(ours, url)
+    theirs = pull(url, tmp_path / "there").folder
+    draw(ours, seed=1)
+    draw(theirs, seed=2)
+    push(ours, url)
+    before = contents(theirs)
+    with pytest.raises(StorageError, match=r"different reviews/helpful\.json .*--queue NAME"):
+        push(theirs, url)
+    with pytest.raises(StorageError, match=r"different reviews/helpful\.json .*Nothing was changed"):
+        pull(url, tmp_path / "there")
+    assert contents(theirs) == before
+
+
+def test_categories_that_two_copies_changed_are_refused_with_advice(tmp_path: Path, url: StoreUrl) -> None:
+    ours = write_run(tmp_path / "here")
+    push(ours, url)
+    theirs = pull(url, tmp_path / "there").folder
+    for folder in (ours, theirs):
+        change_category(folder, folder.parent.name)
+    push(ours, url)
+    with pytest.raises(StorageError, match=r"line 1 in categories\.jsonl .*another copy of the run; pull it"):
+        push(theirs, url)
+
+
+def test_a_queue_whose_name_leads_elsewhere_is_not_written(tmp_path: Path, url: StoreUrl) -> None:
+    push(write_run(tmp_path / "here"), url)
+    with connect(url) as connection:
+        connection.execute("INSERT INTO agentv.reviews VALUES (%s, '../../evil', 'x')", [RUN.run_id])
+    with pytest.raises(StorageError, match="bad review queue"):
+        pull(url, tmp_path / "there")
+    assert not list(tmp_path.rglob("evil*"))

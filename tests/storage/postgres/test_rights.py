@@ -10,14 +10,16 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.storage.postgres.test_judgements import config_for
+from tests.storage.postgres.test_migrations import make_tables
 from tests.storage.postgres.test_push_and_pull import contents, pull, push, write_run
 from tests.storage.postgres.test_quotas import wanted
-from tests.support.postgres_server import upgraded_database
+from tests.support.postgres_server import new_database, upgraded_database
 from tests.support.stored import NOON, RUN, at_noon, make_result
 from tests.test_readme import TEAM_STORE, blocks_of
 
 from agentv import EvaluationInput, run_evaluation_sync
 from agentv.storage.postgres.connection import connect
+from agentv.storage.postgres.migrations import upgrade
 from agentv.storage.postgres.quotas import PostgresQuota
 from agentv.storage.postgres.run_rows import list_shared_runs, remove_shared_runs
 from agentv.storage.run.folder import RunFolder
@@ -29,7 +31,7 @@ from agentv.types.protocols import Amounts
 from agentv.types.records.answer import AnswerRef
 from agentv.types.records.label import Label
 
-LINE_TABLES = ("events", "cases", "answers", "results", "repeated_results", "labels")
+LINE_TABLES = ("events", "cases", "answers", "results", "repeated_results", "labels", "categories")
 
 
 @pytest.fixture
@@ -102,6 +104,23 @@ def test_the_rights_of_the_page_are_enough_for_everything_but_deleting(
     assert asyncio.run(lease(ann)).requests == 7
     with connect(ann) as connection, pytest.raises(StorageError, match="permission denied"):
         remove_shared_runs(connection, ann, [RUN.run_id])
+
+
+def test_users_of_before_get_their_rights_on_the_tables_of_reviews() -> None:
+    url = new_database()
+    name = f"member_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        make_tables(connection, version=10)
+        connection.execute(f"CREATE ROLE {name} LOGIN".encode())
+        connection.execute(f"GRANT USAGE ON SCHEMA agentv TO {name}".encode())
+        connection.execute(f"GRANT SELECT, INSERT, DELETE ON ALL TABLES IN SCHEMA agentv TO {name}".encode())
+        upgrade(connection, parse_store_url(url))
+        for table in ("reviews", "categories"):
+            for right, is_given in (("SELECT", True), ("INSERT", True), ("DELETE", False), ("UPDATE", False)):
+                query = "SELECT has_table_privilege(%s, %s, %s)"
+                assert connection.execute(query, [name, f"agentv.{table}", right]).fetchone() == (is_given,)
+        connection.execute(f"DROP OWNED BY {name}".encode())
+        connection.execute(f"DROP ROLE {name}".encode())
 
 
 def test_a_user_cannot_change_rows_of_another_even_with_more_rights(

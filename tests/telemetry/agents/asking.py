@@ -1,5 +1,6 @@
 """What several agents do: send to the receiver, and ask with a plain client."""
 
+import importlib
 import json
 
 from shop import MODEL, QUESTIONS, SYSTEM, TOOL, find_order
@@ -22,6 +23,13 @@ def send_to_receiver():
     trace.set_tracer_provider(provider)
     set_logger_provider(logs)
     return provider
+
+
+def instrument(names: str, provider) -> None:
+    """Instrument with classes that are named as MODULE:CLASS, by commas; an empty name is none."""
+    for each in filter(None, names.split(",")):
+        module, _, name = each.partition(":")
+        getattr(importlib.import_module(module), name)().instrument(tracer_provider=provider)
 
 
 def ask_with_client(client) -> None:

@@ -161,12 +161,9 @@ def _write_items(file: TextIO, items: "Iterable[JsonObject]") -> int:
 
 def _top_text(records: "Records") -> str:
     """Return the keys of an eval file other than its cases as YAML; if there are none, a `$schema` line."""
-    from agentv.reports.text.yaml_text import yaml_item
+    from agentv.reports.text.yaml_text import yaml_mapping
 
-    if not records.top:
-        return _SCHEMA_LINE
-    # `yaml_item` returns a list item; without its first two columns (`- ` or blanks) it is the object.
-    return "\n".join(line[2:] for line in yaml_item(records.top).split("\n"))
+    return yaml_mapping(records.top) if records.top else _SCHEMA_LINE
 
 
 def report_losses(losses: "Iterable[Problem]") -> None:
@@ -229,20 +226,14 @@ def written_problems(output: Path) -> "tuple[Problem, ...]":
 
 def _texts_by_path(converted: "Converted", output: Path) -> dict[Path, str]:
     """Return the text of each file to write, with a targets file and Python modules if the suite needs them."""
-    files = {output: yaml_of(converted.suite)}
+    from agentv.reports.text.yaml_text import yaml_mapping
+
+    files = {output: yaml_mapping(converted.suite)}
     if converted.targets:
-        files[output.parent / "targets.yaml"] = yaml_of({"targets": list(converted.targets)})
+        files[output.parent / "targets.yaml"] = yaml_mapping({"targets": list(converted.targets)})
     for name, text in converted.code.items():
         files[output.parent / name] = text
     return files
-
-
-def yaml_of(value: "JsonObject") -> str:
-    """Return an object as the text of a YAML file."""
-    from agentv.reports.text.yaml_text import yaml_item
-
-    # `yaml_item` returns a list item; without its first two columns (`- ` or blanks) it is the object.
-    return "".join(f"{line[2:]}\n" for line in yaml_item(value).rstrip("\n").split("\n"))
 
 
 def _write(files: dict[Path, str]) -> None:

@@ -7,18 +7,20 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TextIO, TypeVar
+from typing import Any, Generic, TextIO, TypeVar, get_args
 
 import click
+from click.core import ParameterSource
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.cli.evals.schema import EVAL_SCHEMA, SCHEMAS_FOLDER
-from agentv.cli.options import ALLOW_PATH_OPTION
+from agentv.cli.evals.cases_output import CasesOutput, check_writable
+from agentv.cli.options import ALLOW_PATH_OPTION, Span
+from agentv.cli.running.traces import IDLE_OPTION, UNIT_OPTION
 from agentv.cli.terminal import own_stdout
+from agentv.engine.criteria.logged_cases import Order
 from agentv.engine.generate import (
     CASE_VARIABLES,
-    PLACEHOLDER_CASE,
     RUBRIC_VARIABLES,
     Generated,
     GenerationPrompt,
@@ -31,7 +33,6 @@ from agentv.engine.generate import (
     make_cases,
     make_request,
     make_rubrics_job,
-    new_suite,
     request_rubrics,
     rubrics_prompt,
     rubrics_to_json,
@@ -42,20 +43,17 @@ from agentv.engine.planning.inputs import SuiteInput, TargetsLoader, load_inputs
 from agentv.engine.planning.selection import select_cases
 from agentv.engine.planning.targets import KnownTargets
 from agentv.execution.processes.live_trees import kill_all
-from agentv.loading.edit.cases_file import CasesFile, open_cases
+from agentv.loading.edit.cases_file import open_cases
 from agentv.loading.files.places import find_eval_files, find_home, find_repository_root
-from agentv.loading.files.text import read_text, replace_content, shown, write_text
-from agentv.loading.models.reader import raise_errors
+from agentv.loading.files.text import read_text, replace_content, shown
 from agentv.loading.project import load_project
 from agentv.loading.suites.recorded import read_records_of
-from agentv.loading.suites.suites import load_suite, read_suite
 from agentv.registry import Specs
 from agentv.reports.text.amounts import count_text, money_text, tokens_text
 from agentv.reports.text.printable import one_line, printable, printable_json
-from agentv.reports.text.yaml_text import yaml_item
 from agentv.scoring.gates.run_verdict import SIGNALLED
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
-from agentv.types.errors import ConfigError, EvalFileError
+from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.run_options import RunOptions
@@ -125,13 +123,6 @@ def progress_printer(total: int, noun: str) -> Callable[[int], None]:
         click.echo(line, nl=False, err=True)
 
     return show
-
-
-def check_writable(path: Path) -> None:
-    """Raise ConfigError when a file cannot be written, before any paid call."""
-    for place in (path, path.resolve().parent):
-        if place.exists() and not os.access(place, os.W_OK):
-            raise ConfigError(f"{place} cannot be written; no request was sent")
 
 
 class Stopped(Exception):  # noqa: N818 - not an error
@@ -290,9 +281,6 @@ class Report(Struct, Generic[T], frozen=True):
         }
 
 
-_SUFFIXES = (".yaml", ".yml", ".jsonl")
-
-
 class EvalsOptions(Struct, frozen=True):
     """The options of `agentv generate evals` alone."""
 
@@ -308,9 +296,10 @@ class EvalsOptions(Struct, frozen=True):
 def generate_evals(evals_options: EvalsOptions, options: GenerateOptions) -> int:
     """Write cases generated from a file's records; return the exit code. Output of targets goes to standard error."""
     with own_stdout() as stdout:
-        _check_output(evals_options)
+        output = CasesOutput(evals_options.out, evals_options.append, options.allow_paths)
+        output.check([evals_options.data], "--in")
         specs, _ = load_project_parts([evals_options.out.parent])
-        file, target = _open_existing(evals_options, specs, options.allow_paths)
+        file, target = output.open(specs)
         tasks = make_case_tasks(
             islice(read_records_of(evals_options.data), evals_options.limit), count=evals_options.count
         )
@@ -337,37 +326,8 @@ def generate_evals(evals_options: EvalsOptions, options: GenerateOptions) -> int
             note=_duplicates_note(new),
         )
         if report.is_written:
-            _write_cases(evals_options, file, new.cases, specs)
+            output.write(file, new.cases, specs, data=shown(evals_options.data))
         return report.show(stdout)
-
-
-def _check_output(evals_options: EvalsOptions) -> None:
-    """Refuse an output that cannot be written, before any paid call. Raises UsageError and ConfigError."""
-    out = evals_options.out
-    if out.suffix not in _SUFFIXES:
-        raise click.UsageError(f"cannot determine the format of {out}; its name must end in {', '.join(_SUFFIXES)}")
-    if not out.parent.is_dir():
-        raise ConfigError(f"folder {out.parent} does not exist")
-    if out.exists() and out.samefile(evals_options.data):
-        raise click.UsageError("--in and --out are the same file")
-    if out.exists() and not evals_options.append:
-        raise click.UsageError(f"{out} exists already; --append adds the new cases to it")
-    check_writable(out)
-
-
-def _open_existing(
-    evals_options: EvalsOptions, specs: Specs, allow_paths: tuple[str, ...]
-) -> tuple[CasesFile, str | None]:
-    """Return the cases and the target of the output file; none if it does not exist.
-
-    Raises ConfigError for a file that cases cannot be added to.
-    """
-    if not evals_options.out.exists():
-        return CasesFile(evals_options.out, b"", ()), None
-    target = load_suite(evals_options.out, specs=specs, allow_paths=allow_paths).target
-    file = open_cases(evals_options.out, specs, allow_paths=allow_paths)
-    file.with_cases([PLACEHOLDER_CASE], [yaml_item(PLACEHOLDER_CASE)], specs)
-    return file, target
 
 
 def _cases_setup(
@@ -389,29 +349,6 @@ def _duplicates_note(new: NewCases) -> str | None:
     if not new.repeated:
         return None
     return f"{count_text(new.repeated, 'case')} skipped as duplicates"
-
-
-def _write_cases(evals_options: EvalsOptions, file: CasesFile, cases: Sequence[JsonObject], specs: Specs) -> None:
-    """Write or append to the file, after checking that the result is a valid suite."""
-    out = evals_options.out
-    if file.data or out.suffix == ".jsonl":
-        data = file.with_cases(cases, [yaml_item(case) for case in cases], specs)
-        if file.data:
-            replace_content(out, data, before=file.data)
-            return
-        text = data.decode()
-    else:
-        text = new_suite(cases, data=shown(evals_options.data), schema=_editor_schema(out))
-        raise_errors(shown(out), read_suite(out, specs, content=text.encode()).problems)
-    if out.exists():
-        raise ConfigError(f"{out} was created by another process meanwhile; it was not changed")
-    write_text(out, text)
-
-
-def _editor_schema(out: Path) -> str | None:
-    """Return the path of the project's JSON Schema for eval files, relative to the file's folder; None without one."""
-    schema = find_home(out.parent) / SCHEMAS_FOLDER / EVAL_SCHEMA
-    return Path(os.path.relpath(schema, out.parent.resolve())).as_posix() if schema.is_file() else None
 
 
 def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateOptions) -> int:
@@ -535,7 +472,15 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
 
 
 @command.command("evals")
-@click.option("--in", "data", type=_EXISTING, required=True, metavar="FILE", help="Documents or logged questions.")
+@click.argument("more", nargs=-1, metavar="")
+@click.option("--in", "data", type=_EXISTING, metavar="FILE", help="Documents or logged questions.")
+@click.option(
+    "--from-traces",
+    "traces",
+    multiple=True,
+    metavar="FILE...",
+    help="Logged answers (traces, transcripts, logs), also folders: their questions become cases, without a model.",
+)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -551,21 +496,82 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     metavar="N",
     help="Maximum number of cases per record.",
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N records.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Use only the first N records; with --from-traces: write at most N cases.",
+)
 @click.option("--append", is_flag=True, help="If OUT exists, add the cases to it.")
 @_with_shared_options("OUT")
-def evals(data: Path, out: Path, count: int, limit: int | None, append: bool, **given: Any) -> int:  # noqa: FBT001 - click passes flags like this
-    """Write cases from the file --in into the eval file OUT.
+@click.option(
+    "--expected",
+    type=click.Choice(["recorded", "none"]),
+    help="From traces: the recorded answer is the reference, or none (default: recorded; with --failed: none).",
+)
+@click.option(
+    "--trajectory",
+    type=click.Choice(get_args(Order)),
+    metavar="MODE",
+    help=f"From traces: expect the recorded tool calls: {', '.join(get_args(Order))}.",
+)
+@click.option("--with-system", "keeps_system", is_flag=True, help="From traces: keep recorded system prompts.")
+@click.option(
+    "--failed",
+    metavar="RUN",
+    help="From traces: only answers that did not pass in RUN, a run of agentv score; with its evaluators.",
+)
+@click.option(
+    "--since", "since_s", type=Span(), metavar="SPAN", help="From traces: only answers of this time before now."
+)
+@click.option("--sample", metavar="SHARE|N", help="From traces: a random sample, as a share (1%, 0.01) or a number.")
+@click.option("--sample-by", metavar="KEY", help="With --sample: take all or none of the same value of KEY.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample.")
+@click.option("--map", "paths", multiple=True, metavar="FIELD=PATH", help="From logs: where a field is in a line.")
+@UNIT_OPTION
+@IDLE_OPTION
+def evals(more: tuple[str, ...], traces: tuple[str, ...], **given: Any) -> int:
+    """Write cases from the file --in, or from logged answers (--from-traces), into the eval file OUT.
 
-    The model writes cases for each record of the file --in. In JSON Lines (.jsonl) each line is a record, in a table
-    (.csv, .tsv) each row; any other file is text, which is split into records of at most 6,000 characters. If the model
-    fails on a record, nothing is written, unless --keep-going is given.
+    With --in, a model writes cases for each record of the file. In JSON Lines (.jsonl) each line is a record, in a
+    table (.csv, .tsv) each row; any other file is text, which is split into records of at most 6,000 characters. If the
+    model fails on a record, nothing is written, unless --keep-going is given.
 
-    Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 the file --in has no records.
+    With --from-traces, no model is called. Each answer in the files, which are those that agentv score reads, becomes a
+    case: the conversation up to the question, and the recorded answer as its reference. Questions that were asked
+    several times become one case.
+
+    Exit codes: 0 done, 3 generation failed, 4 invalid usage or files, 5 there are no records or answers.
     """
-    return generate_evals(
-        EvalsOptions(data=data, out=out, count=count, limit=limit, append=append), GenerateOptions(**given)
-    )
+    data = given["data"]
+    if (data is None) == (not traces):
+        raise click.UsageError("give either --in FILE or --from-traces FILE")
+    if more and not traces:
+        raise click.UsageError(f"unexpected argument {more[0]!r}")
+    _refuse_options(_MODEL_OPTIONS if traces else _TRACES_OPTIONS, "--from-traces" if traces else "--in")
+    if traces:
+        from agentv.cli.evals.generate_from_traces import make_traces_options, suite_from_traces
+
+        return suite_from_traces((*traces, *more), make_traces_options(given))
+    shared = {name: given[name] for name in GenerateOptions.__struct_fields__}
+    own = {name: given[name] for name in EvalsOptions.__struct_fields__}
+    return generate_evals(EvalsOptions(**own), GenerateOptions(**shared))
+
+
+_MODEL_OPTIONS = ("count", "target", "targets_file", "prompt_path", "concurrency", "keep_going")
+_TRACES_OPTIONS = (
+    "expected", "trajectory", "keeps_system", "failed", "since_s", "sample", "sample_by", "seed", "paths", "unit",
+    "idle_s",
+)  # fmt: skip
+
+
+def _refuse_options(names: Sequence[str], option: str) -> None:
+    """Raise UsageError for an option that has no effect with `option`."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        is_given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if parameter.name in names and is_given:
+            raise click.UsageError(f"{parameter.opts[0]} cannot be combined with {option}")
 
 
 @command.command("categories")

@@ -26,6 +26,7 @@ from agentv.types.records.label import Label
 from agentv.types.records.review import ReviewQueue, Stratify
 from agentv.view.access import Access
 from agentv.view.address import path_to
+from agentv.view.blind import blind_work
 from agentv.view.library import Library
 from agentv.view.reviews import Reviews, ReviewSession
 from agentv.view.server import ViewServer
@@ -57,6 +58,8 @@ def review(reference: str, options: ReviewOptions, *, port: int, is_opened: bool
     home = find_home(Path.cwd())
     stored = open_run(find_run(home, reference))
     other = None if options.pairs is None else open_run(find_run(home, options.pairs))
+    if options.no_blind:
+        _check_no_blind_work(home, stored, options.reviewers or (user_name() or _NOBODY,))
     queue = _open_queue(stored, other, options)
     if queue.compared_with is not None and other is None:
         other = open_run(find_run(home, queue.compared_with))
@@ -80,6 +83,18 @@ def review(reference: str, options: ReviewOptions, *, port: int, is_opened: bool
     code = asyncio.run(serve(server, announce, is_opened=is_opened))
     click.echo(f"\n{progress_text(session)}")
     return code
+
+
+def _check_no_blind_work(home: Path, stored: StoredRun, reviewers: Sequence[str]) -> None:
+    """Raise ConfigError for a reviewer who would see what another queue of the run hides."""
+    reviews = Reviews()
+    for name in reviewers:
+        for work in blind_work(home, name, (), reviews.of_run):
+            if work.session.queue.run_id == stored.run_id:
+                raise ConfigError(
+                    f"--no-blind shows judge and target, which {one_line(name)} must not see before labelling: "
+                    f"{one_line(name)} has {work} left, a blind one; go on with it, or name other reviewers"
+                )
 
 
 def _open_queue(stored: StoredRun, other: StoredRun | None, options: ReviewOptions) -> ReviewQueue:

@@ -19,6 +19,7 @@ from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.shards import merged_plan, missing_shards
 from agentv.loading.files.places import find_home
+from agentv.reports.text.printable import one_line
 from agentv.storage.files.object_store import check_url
 from agentv.storage.files.segment_writer import remove_segments
 from agentv.storage.run.find import find_run, runs_folder
@@ -81,8 +82,15 @@ def merge(
     )
     unfinished = [run.run_id for run in runs if run.state() != "finished"]
     state = "stopped" if unfinished else "finished"
-    _write_all_or_nothing(store, record, lambda: merge_into(store, runs, owners), state)
+    notes: list[str] = []
+
+    def write_results() -> None:
+        notes.extend(merge_into(store, runs, owners, now=clock()))
+
+    _write_all_or_nothing(store, record, write_results, state)
     click.echo(f"merged {len(runs)} runs into {store.run_id}", err=True)
+    for note in notes:
+        click.echo(f"note: {one_line(note)}", err=True)
     planned, merged = plan.get("rows"), sum(sum(run.counts().values()) for run in runs)
     # A shard without cases stores no run.
     if (not isinstance(planned, int) or merged < planned) and (missing := missing_shards(runs)):

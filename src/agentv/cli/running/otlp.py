@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from msgspec import Struct
 
 from agentv.types.errors import ConfigError
@@ -50,6 +51,8 @@ def take_otlp_options(given: dict[str, Any]) -> OtlpOptions | None:
     """Return the values of OTLP_OPTIONS, None without `--otlp`, and remove them from `given`. Raises ConfigError."""
     address, token = given.pop("otlp"), given.pop("otlp_token")
     if address is None:
+        if click.get_current_context().get_parameter_source("otlp_token") is ParameterSource.COMMANDLINE:
+            raise click.UsageError("--otlp-token requires --otlp")
         return None
     return make_otlp_options(address, token)
 
@@ -102,8 +105,13 @@ def receiver_maker(options: OtlpOptions, show: Callable[[str], None]) -> MakeRec
             receiver.bind()
         except (OSError, UnicodeError) as error:
             raise ConfigError(f"--otlp {options.address}: {_why(error)}") from None
-        show(announcement(receiver.url, options))
-        return receiver
+        return started(receiver)
+
+    @asynccontextmanager
+    async def started(receiver: OtlpReceiver) -> AsyncIterator[None]:
+        async with receiver:
+            show(announcement(receiver.url, options))
+            yield
 
     return make
 

@@ -157,10 +157,11 @@ def _open_observers(
         from agentv.cli.running.viewing import RunViewer
 
         yield CheckedOutput("--view", RunViewer())
-    if output.otel is not None:
-        from agentv.cli.running.otel import make_export
+    if output.sending.given:
+        from agentv.cli.running.sending import make_exports
 
-        yield CheckedOutput("--otel", make_export(output.otel, find_home(output.folder)))
+        for sending in make_exports(output.sending, find_home(output.folder)):
+            yield CheckedOutput(f"the export to {sending.destination.title}", sending)
     if output.dump_traces:
         from agentv.reports.progress.trace_files import TraceFiles
 
@@ -232,9 +233,9 @@ def run_and_report(
 
 
 def print_sent(output: OutputOptions, observers: Sequence[CheckedOutput]) -> None:
-    """Print what `--otel` has sent, if it was given."""
-    if output.otel is not None:
-        from agentv.cli.running.otel import print_exports
+    """Print what `--otel` and `--export` have sent, if they were given."""
+    if output.sending.given:
+        from agentv.cli.running.sending import print_exports
 
         print_exports(checked.observer for checked in observers)
 

@@ -15,9 +15,9 @@ import click
 from msgspec import Struct
 
 from agentv.cli.environment import environment_notes
-from agentv.cli.options import ALLOW_PATH_OPTION, OTEL_OPTIONS, OtelOptions, Span, take_otel_options
-from agentv.cli.running.otel import make_export, print_exports
+from agentv.cli.options import ALLOW_PATH_OPTION, SendingOptions, Span, take_sending_options, with_sending_options
 from agentv.cli.running.otlp import OTLP_OPTIONS, OtlpOptions, receiver_maker, take_otlp_options
+from agentv.cli.running.sending import make_exports, print_exports
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.running.traces import IDLE_OPTION, UNIT_OPTION
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
@@ -59,7 +59,7 @@ from agentv.telemetry.joining import JoinOptions
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import ConfigError, StorageError, UnknownNameError
 from agentv.types.evaluation_input import milliseconds_of
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ResultStore
 from agentv.types.records.answer import Origin
 from agentv.types.records.result import CaseResult
@@ -95,7 +95,7 @@ class ScoreOptions(Struct, frozen=True):
     store: str | None = None
     target_field: str | None = None
     by: tuple[str, ...] = ()
-    otel: OtelOptions | None = None
+    sending: SendingOptions = SendingOptions()
     otlp: OtlpOptions | None = None
     """None if files are read."""
     sampling: JsonObject = {}
@@ -123,7 +123,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             return NOTHING_SELECTED
         output = Output(options.output, stdout)
         _check_files(files, output)
-        export = None if options.otel is None else make_export(options.otel, find_home(Path.cwd()))
+        exports = make_exports(options.sending, find_home(Path.cwd()))
         run_id = new_run_id(clock, random.SystemRandom()) if options.is_stored else ""
         since = None if options.since_s is None else clock() - timedelta(seconds=options.since_s)
         screen = Screen(options.display, stream)
@@ -137,7 +137,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         recorder = StreamRecorder(
             stream_plan(tasks.specs, gates, home=find_home(Path.cwd()), options=run_options(options)),
             store,
-            [] if export is None else [export],
+            list(exports),
             output.stop,
             by=options.by,
             is_saved=options.is_stored or options.output is not None or config.storage is not None,
@@ -167,9 +167,9 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
             resume_from=resume_source(files),
             live=live,
         )
-        if export is not None:
+        for export in exports:
             export.close()
-            print_exports([export])
+        print_exports(exports)
     return report.verdict.exit_code
 
 
@@ -389,12 +389,12 @@ class Output:
 
     def judged(self, result: AggregatedEvaluationResult, origin: Origin | None) -> None:
         """Write the judgement of a line. Raises StorageError."""
-        self._write({**result.to_dict(), "source": _source_to_json(origin or Origin("", 0))})
+        self._write({**result.to_dict(), "source": (origin or Origin("", 0)).to_json()})
 
     def failed(self, row: CaseResult) -> None:
         """Write the error of a line that could not be judged. Raises StorageError."""
         error = None if row.error is None else {"kind": row.error.kind, "message": row.error.message}
-        source = _source_to_json(Origin(row.file, row.line, row.part))
+        source = Origin(row.file, row.line, row.part).to_json()
         self._write({"error": error, "timestamp": milliseconds_of(row.timestamp), "source": source})
 
     def _write(self, line: JsonObject) -> None:
@@ -408,15 +408,6 @@ class Output:
                 raise StorageError(f"standard output cannot be written: {error.strerror}")
             if broken_pipe_error(self._stdout) is not None:
                 self.stop.drain("standard output was closed")
-
-
-def _source_to_json(origin: Origin) -> JsonObject:
-    source: dict[str, JsonValue] = {"file": origin.file, "line": origin.line}
-    if origin.part > 1:
-        source["part"] = origin.part
-    if origin.span_id:
-        source |= {"trace_id": origin.trace_id, "span_id": origin.span_id}
-    return source
 
 
 class Screen:
@@ -617,8 +608,7 @@ class Screen:
     "auto: live on a terminal, else plain.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Same as --display json: one object at the end.")
-@OTEL_OPTIONS[0]
-@OTEL_OPTIONS[1]
+@with_sending_options
 @ALLOW_PATH_OPTION
 def command(files: tuple[str, ...], **given: Any) -> int:
     """Evaluate logged answers from files (JSON Lines, JSON, CSV, TSV, Parquet), folders or standard input (-).
@@ -651,9 +641,11 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
     run_option = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
     if run_option is not None and not given["is_stored"]:
         raise ConfigError(f"--no-store and {run_option} exclude each other; omit one of them")
-    otel = take_otel_options(given)
-    if otel is not None and not given["is_stored"]:
-        raise ConfigError("--no-store and --otel exclude each other: what is sent is read from the stored run")
+    sending = take_sending_options(given)
+    if sending.given and not given["is_stored"]:
+        raise ConfigError(
+            f"--no-store and {sending.given[0]} exclude each other: what is sent is read from the stored run"
+        )
     if given["is_new"] and not given["name"]:
         raise ConfigError("--new compares with earlier runs of the same name; add --name NAME")
     otlp = take_otlp_options(given)
@@ -671,4 +663,6 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
         raise ConfigError(f"--sample {sample.count} draws from all lines, before {option}; write a share, such as 10%")
     if gates == ("none",):
         gates = ()
-    return ScoreOptions(gates=gates, sample=sample, sampling=sampling, reading=reading, otel=otel, otlp=otlp, **given)
+    return ScoreOptions(
+        gates=gates, sample=sample, sampling=sampling, reading=reading, sending=sending, otlp=otlp, **given
+    )

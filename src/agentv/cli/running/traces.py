@@ -1,4 +1,4 @@
-"""`agentv traces`: show the conversations in traces without judging them."""
+"""`agentv traces`: show the conversations in traces and transcripts without judging them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ IDLE_OPTION = click.option(
 
 @click.group("traces", subcommand_metavar="COMMAND [ARGS]...")
 def command() -> None:
-    """Show what agentv understands of the traces of agents."""
+    """Show what agentv understands of the traces and transcripts of agents."""
 
 
-@command.command("show", short_help="Print the conversations in traces.")
+@command.command("show", short_help="Print the conversations in traces and transcripts.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @UNIT_OPTION
 @IDLE_OPTION
@@ -45,7 +45,8 @@ def show(
     """Print the conversations in traces as agentv score would judge them, and what was not understood.
 
     FILE is an OTLP export (JSON, JSON Lines or protocol buffers, also compressed), spans of an SDK or of Phoenix, a
-    folder with such files, or - for standard input.
+    transcript of a coding agent, a folder with such files, or - for standard input. Other logs that agentv score reads
+    are shown, too.
 
     Exit codes: 0 all was understood; 3 some answers or lines were not; 4 invalid usage or files; 5 there is no answer.
     """
@@ -82,12 +83,11 @@ async def _read(files: list[str], joining: JoinOptions) -> ReadTraces:
     stream = LogStream(files, max_bytes=MAX_LINE_BYTES, joining=joining)
     answers: list[tuple[Origin, EvaluationInput]] = []
     errors: list[tuple[Origin, str]] = []
-    others = 0
     async for batch in stream.batches():
         for line in batch:
             if not isinstance(line, Line):
                 errors.append((Origin(line.file, line.number, line.part), line.message))
-            elif line.span_id:
+            elif line.data.strip():
                 origin = Origin(line.file, line.number, line.part, "", line.trace_id, line.span_id)
                 try:
                     logged = read_log_line(line.data, line.file, line.number)
@@ -96,10 +96,4 @@ async def _read(files: list[str], joining: JoinOptions) -> ReadTraces:
                     continue
                 if not isinstance(logged, TraceStep):
                     answers.append((origin, logged.given))
-            else:
-                others += bool(line.data.strip())
-    is_one = others == 1
-    ignored = (
-        (f"{others:,} line{'' if is_one else 's'} {'is' if is_one else 'are'} no span, and left out",) if others else ()
-    )
-    return ReadTraces(answers, errors, (*stream.notes(), *ignored), *stream.counts)
+    return ReadTraces(answers, errors, tuple(stream.notes()), *stream.counts)

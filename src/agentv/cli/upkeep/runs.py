@@ -1,11 +1,11 @@
 """`agentv runs`: list, tag, prune or delete stored runs."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentv.cli.options import OTEL_OPTIONS, OtelOptions, take_otel_options
+from agentv.cli.options import SendingOptions, take_sending_options, with_sending_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -185,7 +185,7 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
     return 0
 
 
-@command.command("export", short_help="Write an eval file with some cases, or send results to OpenTelemetry.")
+@command.command("export", short_help="Write an eval file with some cases, or send results elsewhere.")
 @click.argument("run", default="latest", metavar="[RUN]")
 @click.option("--failed", is_flag=True, help="Export cases that did not pass, including errors (default).")
 @click.option("--errors", is_flag=True, help="Export cases that ended with an error.")
@@ -198,9 +198,8 @@ def tag_command(run: str, tags: tuple[str, ...], *, remove: bool, as_json: bool)
 )
 @click.option("--category", metavar="NAME", help="Export cases in this failure category, which becomes a tag.")
 @click.option("-o", "--output", metavar="FILE", help="Eval file to write (.yaml, .yml or .jsonl).")
-@OTEL_OPTIONS[0]
-@OTEL_OPTIONS[1]
-@click.option("--resend", is_flag=True, help="With --otel: also send what the collector has been sent before.")
+@with_sending_options
+@click.option("--resend", is_flag=True, help="With --otel or --export: also send what has been sent before.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written or sent as one JSON object.")
 def export_command(
     run: str,
@@ -210,15 +209,14 @@ def export_command(
     globs: tuple[str, ...],
     category: str | None,
     output: str | None,
-    otel: str | None,
-    otel_content: bool,
     resend: bool,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Write an eval file with some cases of a run, to work on them or to keep them as a regression test.
 
-    With --otel, send the results of the run that the collector does not have yet instead; the exit code is 3 if any is
-    left.
+    With --otel or --export, send the results of the run that were not sent yet instead. The exit code is 3 if any is
+    left or was dropped, and 5 if no result has a trace to which its scores could go.
 
     The cases and their evaluators are written as they were in the run, even if the eval file has changed since. Each
     case names its run, suite and id under `metadata.origin`. An existing file is never overwritten.
@@ -238,15 +236,21 @@ def export_command(
     from agentv.types.errors import ConfigError, NothingFoundError
 
     selects = errors + failed + bool(globs) + (category is not None)
-    options = take_otel_options({"otel": otel, "otel_content": otel_content})
-    if options is not None:
+    options = take_sending_options(given)
+    if options.given:
+        if len(options.given) > 1:
+            raise ConfigError("--otel and --export exclude each other here; call the command for each")
         if selects or output is not None:
-            raise ConfigError("--otel sends all results of a run; omit -o and the options that select cases")
+            raise ConfigError(
+                f"{options.given[0]} sends all results of a run; omit -o and the options that select cases"
+            )
         return _send(run, options, resends=resend, as_json=as_json)
     if resend:
-        raise click.UsageError("--resend requires --otel")
+        raise click.UsageError("--resend requires --otel or --export")
     if output is None:
-        raise click.UsageError("name the eval file to write with -o FILE, or a collector with --otel[=URL]")
+        raise click.UsageError(
+            "name the eval file to write with -o FILE, a collector with --otel[=URL], or a service with --export"
+        )
     if selects > 1:
         raise ConfigError("--errors, --failed, --case and --category exclude each other; give one of them")
     path = Path(output)
@@ -273,38 +277,39 @@ def export_command(
     return 0
 
 
-def _send(run: str, options: OtelOptions, *, resends: bool, as_json: bool) -> int:
-    """Send the results of a run to a collector; return the exit code."""
-    import os
+def _send(run: str, options: SendingOptions, *, resends: bool, as_json: bool) -> int:
+    """Send the results of a run; return the exit code."""
     from contextlib import closing
     from pathlib import Path
 
-    from agentv.cli.main import EXIT_INCOMPLETE
-    from agentv.cli.running.otel import export_text
-    from agentv.engine.stored.otel import Exporter, export_run
+    from agentv.cli.main import EXIT_INCOMPLETE, EXIT_NOTHING
+    from agentv.cli.running.sending import destinations, export_text
+    from agentv.engine.stored.sending import Exporter, export_run
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import find_run
-    from agentv.telemetry.collector import find_collector
 
-    collector = find_collector(options.url, os.environ)
-    folder = find_run(find_home(Path.cwd()), run)
-    exporter = Exporter(folder, collector, with_content=options.with_content, resends=resends, env=os.environ)
+    (destination,) = destinations(options)
+    exporter = Exporter(find_run(find_home(Path.cwd()), run), destination, resends=resends)
     with closing(exporter):
         report = export_run(exporter)
     if as_json:
         _print_json(
             {
                 "run_id": report.run_id,
-                "collector": report.collector.shown,
+                "destination": report.destination.name,
+                "collector": report.destination.shown,
                 "sent": report.sent,
                 "unsent": report.unsent,
-                "dropped": report.rejected,
+                "omitted": dict(report.omitted),
+                "dropped": report.dropped,
                 "reason": report.reason,
             }
         )
     else:
         click.echo(export_text(report))
-    return EXIT_INCOMPLETE if report.unsent or report.rejected else 0
+    if report.unsent or report.dropped:
+        return EXIT_INCOMPLETE
+    return EXIT_NOTHING if report.omitted and not report.sent else 0
 
 
 def _delete(folders: "list[Path]", *, yes: bool, as_json: bool) -> int:

@@ -251,8 +251,9 @@ def make_answer(
         log_paths=response.log_paths,
         request=request,
     )
-    if response.notes or response.spans is not None:
-        answer = replace(answer, notes=response.notes, origin=_origin(response))
+    origin = _origin(response)
+    if origin is not None or response.notes:
+        answer = replace(answer, notes=response.notes, origin=origin)
     if outcome.answered_by is not None:
         answer = replace(answer, answered_by=outcome.answered_by)
     source: CachedFrom | None = response.cached
@@ -263,7 +264,9 @@ def make_answer(
 
 
 def _origin(response: ProviderResponse) -> Origin | None:
-    """Return the span that gave a response, if the spans of the call were received."""
+    """Return where a recorded response was read from, or the span that gave it, if the spans were received."""
+    if response.origin is not None:
+        return Origin.from_json(response.origin)
     spans = response.spans
     if spans is None or not spans.span_id:
         return None

@@ -106,6 +106,8 @@ class LiveTraces:
 
     def notes(self) -> Iterator[str]:
         """Yield what is not certain of the traces, and what was not understood."""
+        if not self._joiner.report.spans:
+            yield "no traces arrived"
         yield from self._joiner.report.notes()
 
     @property

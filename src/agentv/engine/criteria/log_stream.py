@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from contextlib import aclosing, suppress
 from datetime import datetime
 from hashlib import blake2b
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +25,7 @@ from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.keys.identity import DigestMap
 from agentv.storage.records.json_line import decode_value
-from agentv.telemetry.binary import BINARY_SUFFIXES, looks_binary
+from agentv.telemetry.binary import BINARY_SUFFIXES, is_framed, looks_binary
 from agentv.telemetry.joining import JoinOptions
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.messages_json import compact_json
@@ -209,8 +209,10 @@ class LogStream:
                 async for lines in self._read_file(file):
                     kept = [kept for line in lines if (kept := self._traces.take(line)) is not None]
                     yield [*kept, *self._traces.ready()]
-            if not self._is_stopped and (rest := self._traces.rest()):
-                yield rest
+            rest = self._traces.rest()
+            while not self._is_stopped and (lines := list(islice(rest, _ROWS_PER_BATCH))):
+                yield lines
+                await asyncio.sleep(0)
         finally:
             self._traces.close()
 
@@ -221,7 +223,8 @@ class LogStream:
                 await asyncio.sleep(0)
                 yield batch
             return
-        if file.endswith(BINARY_SUFFIXES) or looks_binary(await _head(file)):
+        head = await _head(file)
+        if looks_binary(head) or (file.endswith(BINARY_SUFFIXES) and not is_framed(head)):
             yield await self._read_binary(file)
             return
         self._current = LineStream([file], max_bytes=self._max_bytes)
@@ -235,7 +238,8 @@ class LogStream:
             return [LostLine(file, 1, f"cannot be read: {error.strerror or error}")]
         if data is None:
             return [LostLine(file, 1, f"the file has more than {MAX_LINE_BYTES // 2**20} MiB")]
-        return self._traces.take_binary(data, file)
+        lost = self._traces.take_binary(data, file, 1)
+        return [] if lost is None else [lost]
 
     def _all_files(self) -> Iterator[str]:
         for file in self._files:

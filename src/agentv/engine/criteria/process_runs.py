@@ -5,7 +5,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.stored import SCORED, StoredRun
 from agentv.types.errors import StorageError
 from agentv.types.evaluation_input import EvaluationInput
+from agentv.types.events import Observer
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import ResultStore
 from agentv.types.records.answer import Origin, source_of
@@ -46,13 +47,21 @@ class ProcessRun:
 
     With `name`, the latest run of that name by the same configuration is continued. The run is new if there is none, or
     if another process writes to that run or its files cannot be read. `path` is the configuration's file, if it has
-    one.
+    one. `observers` are told of each stored judgement.
     """
 
-    def __init__(self, tasks: AnswerTasks, *, name: str | None = None, path: str | None = None) -> None:
+    def __init__(
+        self,
+        tasks: AnswerTasks,
+        *,
+        name: str | None = None,
+        path: str | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> None:
         self._lock = threading.Lock()
         self._started_at = time.monotonic()
         self._name = name
+        self._observers = observers
         self._path = path
         self._tasks = AnswerTasks(tasks.config, clock=tasks.clock)
         if path is not None:
@@ -137,7 +146,7 @@ class ProcessRun:
         scoped = None if gates is None else tuple(ScopedGate(parse_gate(gate, STREAM_METRICS)) for gate in gates)
         plan = stream_plan(self._tasks.specs, scoped, home=self._home, options=RunOptions(judge_failures=_NO_LIMIT))
         recorded, lines = RunAnswers(self._tasks), 0
-        recorder = StreamRecorder(plan, store, [], StopSignal(), source=PythonSource(recorded))
+        recorder = StreamRecorder(plan, store, list(self._observers), StopSignal(), source=PythonSource(recorded))
 
         def count(row: CaseResult) -> None:
             nonlocal lines

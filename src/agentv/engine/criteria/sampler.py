@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +29,10 @@ from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import AgentvError, ConfigError
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.json_value import JsonValue, camel_case, snake_case
+
+if TYPE_CHECKING:
+    from agentv.engine.criteria.sampled_run import SampledRun
+    from agentv.telemetry.otlp import OtlpDestination
 
 log = logging.getLogger("agentv")
 
@@ -70,6 +74,9 @@ class Sampler:
     further line is dropped and counted. `on_result` is called with each judgement, in the sampler's thread. `extra`
     is the treatment of unknown keys of a line: "metadata" keeps them, "error" refuses the line.
 
+    With `otel`, True or the URL of an OpenTelemetry collector, the judgements are also stored in a run, called `name`,
+    and sent from there; `otel_content` also sends questions, answers and explanations.
+
     Use it as a context manager, synchronous or asynchronous: entering waits until the sampler is warm, leaving until
     all lines are judged, `flush_s` seconds at most. Otherwise it starts with the first line, and is closed when the
     program ends. Run errors and unreadable lines are logged by the logger `agentv` as warnings, failures of stores as
@@ -93,10 +100,13 @@ class Sampler:
         flush_s: float = 30.0,
         extra: Extra = "error",
         on_result: Callable[[AggregatedEvaluationResult], object] | None = None,
+        otel: bool | str = False,
+        otel_content: bool = False,
+        name: str | None = None,
     ) -> None:
-        for name, number in (("queue", queue), ("workers", workers)):
+        for option, number in (("queue", queue), ("workers", workers)):
             if number < 1:
-                raise ConfigError(f"{name} must be at least 1, not {number}")
+                raise ConfigError(f"{option} must be at least 1, not {number}")
         self._sample = _sample_of(sample, by, seed)
         share = sample if isinstance(sample, str) else f"{sample:.4%}".rstrip("0%").rstrip(".") + "%"
         self._share_text = share if by is None else f"{share} by {by}"
@@ -105,6 +115,8 @@ class Sampler:
         self._config = config if isinstance(config, EvaluationRunConfig) else EvaluationRunConfig.from_dict(config)
         self._max_queued, self._workers, self._flush_s, self._extra = queue, workers, flush_s, extra
         self._on_result = on_result
+        self._name = name
+        self._destination = _destination_of(otel, otel_content=otel_content, name=name)
         self._set_up()
         self._runner.check()
         call_in_forks(self._reset_after_fork)
@@ -112,6 +124,7 @@ class Sampler:
     def _set_up(self) -> None:
         """Set up the queue and the counts, in a new process as well: locks and connections are not shared."""
         self._runner = EvaluationRunner(self._config)
+        self._run_of_thread: SampledRun | None = None
         self._lines: deque[_QueuedLine] = deque()
         self._lock = threading.Lock()
         self._offered = self._sampled = self._dropped = 0
@@ -181,6 +194,11 @@ class Sampler:
             lost=self._lost,
             pending=len(self._lines) + self._in_progress,
         )
+
+    @property
+    def run_id(self) -> str | None:
+        """The id of the latest run of this process; None without `otel`, and before the first judgement."""
+        return None if self._run_of_thread is None else self._run_of_thread.run_id
 
     def start(self) -> None:
         """Start the thread, and wait until it has created the judge and the evaluators."""
@@ -330,6 +348,7 @@ class Sampler:
         loop = asyncio.get_running_loop()
         logged_at = loop.time()
         async with self._runner:
+            run = self._run_of_thread = self._new_run()
             with suppress(Exception):  # each judgement reports it
                 self._runner.warm()
             ready.set_result(None)
@@ -350,6 +369,16 @@ class Sampler:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if run is not None:
+                run.close()
+
+    def _new_run(self) -> "SampledRun | None":
+        """Return the run in which this thread stores its judgements; None without `otel`."""
+        if self._destination is None:
+            return None
+        from agentv.engine.criteria.sampled_run import SampledRun  # noqa: PLC0415 - few samplers send judgements
+
+        return SampledRun(self._runner.tasks, self._destination, name=self._name, path=self._config.path)
 
     async def _judge(self, queued: "_QueuedLine") -> None:
         try:
@@ -357,8 +386,10 @@ class Sampler:
             if given is None:
                 self._unreadable += 1
                 return
-            result = await self._runner.run(given)
+            result, judged = await self._runner.judge(given)
             _log_errors(result)
+            if self._run_of_thread is not None:
+                self._run_of_thread.add(result.input_snapshot, judged)
             self._judged += 1
             self._call_on_result(result)
         except AgentvError as error:
@@ -401,6 +432,21 @@ class Sampler:
                 dropped,
                 self._max_queued,
             )
+
+
+def _destination_of(otel: object, *, otel_content: bool, name: str | None) -> "OtlpDestination | None":
+    """Return where judgements are sent; None if `otel` is False. Raises ConfigError."""
+    if otel is False:
+        given = "otel_content" if otel_content else "name" if name is not None else None
+        if given is not None:
+            raise ConfigError(f"`{given}` requires `otel`: True, or the URL of a collector")
+        return None
+    url = otel if isinstance(otel, str) else None
+    if not url and otel is not True:
+        raise ConfigError(f"otel must be True, False or the URL of a collector, not {otel!r}")
+    from agentv.engine.criteria.sampled_run import find_destination  # noqa: PLC0415 - few samplers send judgements
+
+    return find_destination(url, with_content=otel_content)
 
 
 _QueuedLine: TypeAlias = tuple[int, bytes | EvaluationInput]

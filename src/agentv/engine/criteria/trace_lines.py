@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from agentv.execution.processes.line_stream import Line, LostLine, ReadLine
 from agentv.storage.records.json_line import decode_value
 from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.binary import decode_file
+from agentv.telemetry.binary import FIRST_FIELD, read_export
 from agentv.telemetry.joining import Joiner, JoinOptions
 from agentv.telemetry.spans import is_trace, spans_of
 from agentv.telemetry.wire import WireError
@@ -28,7 +28,11 @@ class TraceLines:
 
     def take(self, line: ReadLine) -> ReadLine | None:
         """Return a line that has no spans as it is; a line with wrong spans is lost; None for one with spans."""
-        if not isinstance(line, Line) or not any(mark in line.data for mark in _MARKS):
+        if not isinstance(line, Line):
+            return line
+        if line.data[:1] == FIRST_FIELD:
+            return self.take_binary(line.data, line.file, line.number)
+        if not any(mark in line.data for mark in _MARKS):
             return line
         try:
             value = decode_value(line.data)
@@ -37,14 +41,13 @@ class TraceLines:
         is_spans = isinstance(value, dict) and is_trace(value)
         return self._take_export(value, line.file, line.number) if is_spans else line  # type: ignore[arg-type] # an object
 
-    def take_binary(self, data: bytes, file: str) -> list[ReadLine]:
-        """Take the spans of a file of protocol buffers, whose exports count as lines; return those that are lost."""
+    def take_binary(self, data: bytes, file: str, number: int) -> LostLine | None:
+        """Take the spans of an export in protocol buffers, which counts as a line; return it if it is lost."""
         try:
-            exports = decode_file(data)
+            export = read_export(data)
         except WireError as error:
-            return [LostLine(file, 1, f"not an OTLP export in protocol buffers: {error}")]
-        lost = (self._take_export(export, file, number) for number, export in enumerate(exports, 1))
-        return [line for line in lost if line is not None]
+            return LostLine(file, number, f"not an OTLP export in protocol buffers: {error}")
+        return self._take_export(export, file, number)
 
     def _take_export(self, value: JsonObject, file: str, number: int) -> LostLine | None:
         try:
@@ -60,9 +63,9 @@ class TraceLines:
         """Return the answers of a stream's traces that have ended."""
         return list(map(self._lines.line_of, self._joiner.ready()))
 
-    def rest(self) -> list[ReadLine]:
-        """Return the answers of all other traces."""
-        return list(map(self._lines.line_of, self._joiner.rest()))
+    def rest(self) -> Iterator[ReadLine]:
+        """Yield the answers of all other traces."""
+        return map(self._lines.line_of, self._joiner.rest())
 
     def close(self) -> None:
         """Forget all spans."""

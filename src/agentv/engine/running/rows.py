@@ -213,6 +213,8 @@ def judged_row(
         "partial": answer.partial,
         "rerun": task.rerun,
     }
+    if answer.origin is not None:
+        row = replace(row, trace_id=answer.origin.trace_id, span_id=answer.origin.span_id)
     if task.stored is not None:
         row = replace(row, rescored=_rescored(task.stored))
     if list(rare.values()) != _NOTHING_RARE:

@@ -1,6 +1,7 @@
 """Lines of files and pipes as they arrive, in bounded memory: nothing is read before it is needed.
 
-A JSON document, for instance an export that is not JSON Lines, is split into its records.
+A JSON document, for instance an export that is not JSON Lines, is split into its records. So are exports in protocol
+buffers that each follow their length.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from agentv.execution.gunzip import Gunzip
+from agentv.telemetry.binary import FRAME_START, FRAME_START_BYTES, LENGTH_BYTES, is_framed
 from agentv.types.json_value import JsonValue
 
 STDIN = "-"
@@ -64,8 +66,9 @@ ReadLine: TypeAlias = Line | LostLine
 class LineStream:
     """The lines of several files in order. `-` is standard input; gzip is detected by its first bytes.
 
-    A file whose name ends in `.json` is read as a whole, and each record in it is a line. A line of more than
-    `max_bytes` becomes a LostLine, and so does the rest of a file that cannot be read further.
+    A file whose name ends in `.json` is read as a whole, and each record in it is a line; so is each export in a file
+    that `is_framed`. A line of more than `max_bytes` becomes a LostLine, and so does the rest of a file that cannot be
+    read further.
     """
 
     def __init__(self, files: Sequence[str], *, max_bytes: int) -> None:
@@ -89,7 +92,7 @@ class LineStream:
         The records of a `.json` file are yielded together, after its end.
         """
         for file in takewhile(lambda _: not self._is_stopped, self._files):
-            lines = (_Document if is_json_file(file) else _Lines)(file, self._max_bytes)
+            lines = _Split(file, self._max_bytes)
             try:
                 async for block in self.blocks(file):
                     yield lines.add(block)
@@ -143,6 +146,80 @@ class LineStream:
                 await waiting
         finally:
             loop.remove_reader(descriptor)
+
+
+class _Split:
+    """Splits blocks of one file as its name and its first bytes demand."""
+
+    def __init__(self, file: str, max_bytes: int) -> None:
+        self._lines: _Document | _Lines | _Exports = (_Document if is_json_file(file) else _Lines)(file, max_bytes)
+        self._max_bytes = max_bytes
+        self._start: bytes | None = b""
+        """The first bytes, until it is known what they are."""
+
+    @property
+    def number(self) -> int:
+        """The number of lines so far."""
+        return self._lines.number
+
+    def add(self, block: bytes) -> list[ReadLine]:
+        """Add a block and return what ends in it."""
+        if self._start is None:
+            return self._lines.add(block)
+        self._start += block
+        if self._start[:1] == FRAME_START and len(self._start) < FRAME_START_BYTES:
+            return []
+        return self._begin(self._start)
+
+    def rest(self) -> list[ReadLine]:
+        """Return what the end of the file ends."""
+        begun = self._begin(self._start) if self._start else []
+        return [*begun, *self._lines.rest()]
+
+    def _begin(self, start: bytes) -> list[ReadLine]:
+        if is_framed(start):
+            self._lines = _Exports(self._lines.file, self._max_bytes)
+        self._start = None
+        return self._lines.add(start)
+
+
+class _Exports:
+    """Splits blocks of one file into exports that each follow their length."""
+
+    def __init__(self, file: str, max_bytes: int) -> None:
+        self.file = file
+        self.number = 0
+        self._max_bytes = max_bytes
+        self._data = bytearray()
+        self._is_lost = False
+
+    def add(self, block: bytes) -> list[ReadLine]:
+        """Add a block and return the exports that end in it. After one that is too large, nothing is read."""
+        if self._is_lost:
+            return []
+        self._data += block
+        exports: list[ReadLine] = []
+        at = 0
+        while len(self._data) >= at + LENGTH_BYTES:
+            start = at + LENGTH_BYTES
+            size = int.from_bytes(self._data[at:start], "big")
+            if size > self._max_bytes:
+                self._is_lost = True
+                message = f"the export has {size:,} bytes; at most {self._max_bytes // 2**20} MiB are read"
+                exports.append(LostLine(self.file, self.number + 1, message))
+                self._data.clear()
+                return exports
+            if start + size > len(self._data):
+                break
+            at = start + size
+            self.number += 1
+            exports.append(Line(self.file, self.number, bytes(self._data[start:at])))
+        del self._data[:at]
+        return exports
+
+    def rest(self) -> list[ReadLine]:
+        """Return an export that is truncated as a LostLine."""
+        return [LostLine(self.file, self.number + 1, "the file is truncated")] if self._data else []
 
 
 class _Lines:

@@ -565,19 +565,19 @@ def _top_level(
 ) -> JsonObject:
     """Return the eval file: its own keys, and the cases or the dataset."""
     source = suite.source
-    execution: dict[str, JsonValue] = {}
+    settings: dict[str, JsonValue] = {}
     if len(answering) == 1:
-        execution["target"] = answering[0]
+        settings["target"] = answering[0]
     elif answering:
-        execution["targets"] = list(answering)
+        settings["targets"] = list(answering)
     options = [source.get("evaluateOptions"), source.get("commandLineOptions")]
     for key, ours in (("maxConcurrency", "workers"), ("repeat", "trials"), ("timeoutMs", "timeout_seconds")):
         value = next((number for place in options if (number := place.get(key).number()) is not None), None)
         if value is not None:
-            execution[ours] = value / 1000 if key == "timeoutMs" else int(value)
+            settings[ours] = value / 1000 if key == "timeoutMs" else int(value)
     shared = _shared_evaluators(cases)
     if shared is not None:
-        execution["evaluators"] = shared
+        settings["evaluators"] = shared
     top: dict[str, JsonValue] = {"$schema": "agentv-eval-v2"}
     if source.get("description").text():
         top["description"] = source.get("description").text()
@@ -589,11 +589,9 @@ def _top_level(
         top["vars"] = values
     for _, place in source.get("commandLineOptions").get("var").entries():
         place.drop("the variable is carried over; promptfoo itself takes it only from its command line")
-    if execution:
-        top["execution"] = execution
     if len(suite.prompts) > 1:
         top["prompts"] = _prompts(suite.prompts)
-    return {**top, "evalcases": cases}
+    return {**top, **settings, "evalcases": cases}
 
 
 def _command_line_variables(suite: _Suite) -> dict[str, JsonValue]:

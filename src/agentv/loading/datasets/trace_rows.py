@@ -7,11 +7,14 @@ from typing import cast
 from msgspec.structs import replace
 
 from agentv.loading.datasets.rows import Row
+from agentv.telemetry.answers import TracedAnswer
 from agentv.telemetry.joining import Joiner
 from agentv.telemetry.spans import is_trace, spans_of
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
+from agentv.types.records.answer import Origin
+from agentv.types.records.result import ORIGIN
 
 
 def joined_rows(rows: Iterable[Row], path: str) -> Iterator[Row]:
@@ -38,4 +41,11 @@ def _joined(rows: Iterable[Row], path: str, joiner: Joiner) -> Iterator[Row]:
         if answer.error is not None and not answer.messages:
             yield Row(answer.line, {}, (Problem(path, answer.error, answer.line, 1),))
         else:
-            yield Row(answer.line, cast(JsonObject, answer.to_line()))
+            yield Row(answer.line, _values(answer))
+
+
+def _values(answer: TracedAnswer) -> JsonObject:
+    """Return an answer as a line of a log, with its place and span in the metadata."""
+    origin = Origin(answer.file, answer.line, trace_id=answer.trace_id, span_id=answer.span_id)
+    line = answer.to_line()
+    return {**line, "metadata": {**cast(JsonObject, line["metadata"]), ORIGIN: origin.to_json()}}

@@ -33,6 +33,7 @@ def read_langfuse(value: JsonObject) -> LogRecord:
     An observation with a parent is a step of its trace, unless it is marked as the root.
     """
     root = "trace." if isinstance(value.get("trace"), Mapping) else ""
+    is_observation = _is_observation(value)
     fields = find_fields(
         value,
         {
@@ -49,9 +50,11 @@ def read_langfuse(value: JsonObject) -> LogRecord:
             "metadata.user_id": (f"{root}userId", f"{root}user_id"),
             "tags": f"{root}tags",
             "metadata.environment": f"{root}environment",
+            "metadata.trace_id": ("traceId", "trace_id") if is_observation else f"{root}id",
+            "metadata.span_id": "id" if is_observation else (),
         },
     )
-    if _is_observation(value) and (latency := _latency(value)) is not None:
+    if is_observation and (latency := _latency(value)) is not None:
         fields["duration_ms"] = latency
     level, message = value.get("level"), value.get("statusMessage", value.get("status_message"))
     return LogRecord(

@@ -39,7 +39,10 @@ _OTHER_PARTS = frozenset(
 
 def first(fields: JsonObject, *names: str) -> JsonValue:
     """Return the first value under these names that is not None; None if there is none."""
-    return next((fields[name] for name in names if fields.get(name) is not None), None)
+    for name in names:
+        if (found := fields.get(name)) is not None:
+            return found
+    return None
 
 
 def optional_text(value: JsonValue) -> str | None:

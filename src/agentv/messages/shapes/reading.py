@@ -35,7 +35,7 @@ def read_messages(given: object, at: str) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, (item, plain) in enumerate(plain_items(given, at)):
         messages += _messages_of(plain, f"{at}[{index}]", item)
-    return _joined(messages)
+    return join_reasoning(messages)
 
 
 def read_message(given: object, at: str) -> tuple[Message, ...]:
@@ -104,7 +104,7 @@ def _with_content(message: Message) -> Message:
     return replace(message, content="") if message.content is None and not message.tool_calls else message
 
 
-def _joined(messages: list[Message]) -> tuple[Message, ...]:
+def join_reasoning(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Return messages with reasoning-only messages joined to the assistant's message that follows."""
     joined: list[Message] = []
     for message in messages:

@@ -19,6 +19,7 @@ from agentv.types.failures import FAILURE_KINDS, Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import messages_from_json, trace_from_json
 from agentv.types.provider import ProviderError, ProviderResponse, last_answer
+from agentv.types.records.result import ORIGIN
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OWN_KEYS = frozenset(
@@ -273,7 +274,14 @@ def parse_recorded(row: JsonObject, field_paths: LogMap | None = None) -> Provid
         cost_usd=0.0,  # a replay costs nothing
         finish_reason=finish_reason if isinstance(finish_reason, str) else None,
         reasoning=reasoning if isinstance(reasoning, str) else None,
+        origin=_origin_in(row) or _origin_in(row.get("metadata")),
     )
+
+
+def _origin_in(value: JsonValue) -> JsonObject | None:
+    """Return where an answer was read from when it was recorded, of a row or of its metadata."""
+    origin = value.get(ORIGIN) if isinstance(value, Mapping) else None
+    return origin if isinstance(origin, Mapping) else None
 
 
 def recorded_turn(row: JsonObject, number: int) -> JsonObject:
@@ -305,9 +313,14 @@ def _parse_log(row: JsonObject, field_paths: LogMap | None) -> ProviderResponse:
     if isinstance(logged, TraceStep):
         raise ProviderError(Failure("unexpected_shape", f"the recorded line is a part of a trace: {logged.kind}"))
     messages = output_messages(logged.given)
-    text = logged.given.text
+    given = logged.given
     return ProviderResponse(
-        text, output_messages=messages, usage=logged.given.usage, model=logged.given.model, cost_usd=0.0
+        given.text,
+        output_messages=messages,
+        usage=given.usage,
+        model=given.model,
+        cost_usd=0.0,
+        origin=_origin_in(given.metadata),
     )
 
 

@@ -23,6 +23,7 @@ from agentv.types.evaluation import EvaluatorResult
 from agentv.types.json_value import JsonValue
 from agentv.types.messages import Message, TraceEvent
 from agentv.types.messages_json import compact_json, content_text, pretty_json
+from agentv.types.records.answer import source_of
 from agentv.types.records.result import CaseResult
 
 _MAX_REASON_CHARS = 400
@@ -334,11 +335,16 @@ def _value(value: JsonValue) -> str:
 
 
 def _facts(detail: RowDetail, changes: FileChanges | None) -> Html:
-    result = detail.result
+    result, origin = detail.result, detail.result.origin
     tokens = usage_text(result.target_usage).removeprefix("-")
     estimated = " (estimated)" if result.is_target_estimated else ""
     facts = {
         "file": f"{result.file}:{result.line}" if result.file else "",
+        "read from": source_of(origin.file, origin.line, origin.part)
+        if origin is not None and origin.file != result.file
+        else "",
+        "trace": origin.trace_id if origin is not None else "",
+        "span": origin.span_id if origin is not None else "",
         "took": "" if result.duration_ms is None else seconds_text(result.duration_ms / 1000),
         "cost": "" if result.target_cost_usd is None else f"{money_text(result.target_cost_usd)}{estimated}",
         "judges' cost": "" if result.judge_cost_usd is None else money_text(result.judge_cost_usd),
@@ -350,7 +356,11 @@ def _facts(detail: RowDetail, changes: FileChanges | None) -> Html:
         "logs": ", ".join(detail.answer.log_paths) if detail.answer else "",
         "notes": "\n".join(detail.answer.notes) if detail.answer else "",
     }
-    known = [element("div", element("dt", name), element("dd", value)) for name, value in facts.items() if value]
+    known = [
+        element("div", element("dt", name), element("dd", value, class_="id" if name in ("trace", "span") else None))
+        for name, value in facts.items()
+        if value
+    ]
     return element("dl", *known, class_="facts")
 
 

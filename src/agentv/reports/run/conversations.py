@@ -1,9 +1,10 @@
-"""The conversations that were read from traces, as text and as JSON."""
+"""The conversations that were read from traces and transcripts, as text and as JSON."""
 
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from agentv.reports.run.transcript import shown_output
 from agentv.reports.text.printable import one_line, printable, printable_json
 from agentv.reports.text.width import clip, pad
 from agentv.types.evaluation_input import EvaluationInput
@@ -17,7 +18,7 @@ _ROLE_WIDTH = 9
 
 
 class ReadTraces(Struct, frozen=True):
-    """What was read from traces."""
+    """What was read from traces and transcripts."""
 
     answers: Sequence[tuple[Origin, EvaluationInput]]
     errors: Sequence[tuple[Origin, str]]
@@ -44,7 +45,7 @@ def conversations_text(read: ReadTraces, width: int | None, *, is_full: bool = F
     if read.errors:
         yield ""
     spans, traces = _counted(read.spans, "span"), _counted(read.traces, "trace")
-    yield f"{_counted(len(read.answers), 'answer')} in {spans} of {traces}"
+    yield _counted(len(read.answers), "answer") + (f" in {spans} of {traces}" if read.spans else "")
     yield from (f"note: {note}" for note in read.notes)
 
 
@@ -62,11 +63,16 @@ def _heading(origin: Origin, given: EvaluationInput) -> Iterator[str]:
     ]
     named = "  ".join(one_line(str(fact)) for fact in facts if fact)
     yield f"{source_of(origin.file, origin.line, origin.part)}  {named}".rstrip()
-    session = f"  session {given.session_id}" if given.session_id != origin.span_id else ""
-    yield f"  {printable(f'span {origin.span_id}{session}')}"
+    ids = [f"span {origin.span_id}"] if origin.span_id else []
+    if given.session_id and given.session_id != origin.span_id:
+        ids.append(f"session {given.session_id}")
+    if ids:
+        yield f"  {printable('  '.join(ids))}"
 
 
 def _messages(given: EvaluationInput) -> Iterator[Message]:
+    if given.prompt and not any(message.role == "user" for message in given.message_history):
+        yield Message("user", given.prompt)
     yield from given.message_history
     yield given.response if isinstance(given.response, Message) else Message("assistant", given.response)
 
@@ -78,14 +84,16 @@ def _texts(message: Message, *, is_full: bool) -> Iterator[str]:
     elif text.strip():
         yield one_line(text)
     for call in message.tool_calls:
-        yield one_line(f"{call.tool}({compact_json(call.input)})")
+        output = shown_output(call.output)
+        result = output if isinstance(output, str) else compact_json(output)
+        yield one_line(f"{call.tool}({compact_json(call.input)})" + ("" if output is None else f" -> {result}"))
 
 
 def conversations_json(read: ReadTraces) -> str:
     """Return the conversations as one JSON object."""
     answers: list[JsonValue] = [
         {
-            "source": _source(origin),
+            "source": origin.to_json(),
             "id": given.id,
             "session_id": given.session_id,
             "model": given.model,
@@ -97,7 +105,7 @@ def conversations_json(read: ReadTraces) -> str:
         }
         for origin, given in read.answers
     ]
-    errors: list[JsonValue] = [{"source": _source(origin), "error": message} for origin, message in read.errors]
+    errors: list[JsonValue] = [{"source": origin.to_json(), "error": message} for origin, message in read.errors]
     value: JsonObject = {
         "schema": CONVERSATIONS_SCHEMA,
         "spans": read.spans,
@@ -107,10 +115,3 @@ def conversations_json(read: ReadTraces) -> str:
         "notes": list(read.notes),
     }
     return printable_json(compact_json(value))
-
-
-def _source(origin: Origin) -> JsonObject:
-    place: JsonObject = {"file": origin.file, "line": origin.line}
-    part = {"part": origin.part} if origin.part > 1 else {}
-    ids = {"trace_id": origin.trace_id, "span_id": origin.span_id} if origin.span_id else {}
-    return {**place, **part, **ids}

@@ -9,6 +9,7 @@ from agentv.reports.run.row_text import is_judged, row_reason
 from agentv.reports.text.printable import printable
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
+from agentv.types.records.answer import Origin
 from agentv.types.records.result import CaseResult
 from agentv.types.results import RunReport
 
@@ -31,10 +32,13 @@ COLUMNS = (
     "error_kind",
     "file",
     "line",
+    "trace_id",
+    "span_id",
 )
 """The columns of every table, in this order; a column `score: NAME` for each evaluator follows."""
 
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_NO_ORIGIN = Origin("", 0)
 _MAX_CELL_CHARS = 32_000
 """Spreadsheets allow 32,767 characters in a cell."""
 
@@ -60,7 +64,7 @@ def csv_table(report: RunReport, tools: ReportTools) -> str:
 
 
 def _cells(row: CaseResult) -> list[str]:
-    slot = row.slot
+    slot, place = row.slot, row.origin or _NO_ORIGIN
     return [
         _safe_text(row.run_id),
         _safe_text(slot.suite),
@@ -80,6 +84,8 @@ def _cells(row: CaseResult) -> list[str]:
         row.error.kind if row.error is not None else "",
         _safe_text(row.file),
         str(row.line or ""),
+        _safe_text(place.trace_id),
+        _safe_text(place.span_id),
     ]
 
 

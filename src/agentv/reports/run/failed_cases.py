@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, zip_longest
 
 from msgspec import Struct
@@ -27,6 +27,7 @@ from agentv.reports.run.row_text import (
     RowLabels,
     case_key,
     cell_text,
+    origin_text,
     row_reason,
     row_reasons,
     row_score,
@@ -55,8 +56,9 @@ _MAX_PARTS = 12
 _MAX_NAMES_CHARS = 380
 """About five lines of a terminal."""
 _MAX_VARIANTS_CHARS = 40
-_SHARED = ("question", "expected")
+_SHARED = frozenset({"question", "expected"})
 """The texts of a case that do not depend on its target."""
+_FROM = "from"
 NOT_IN_FILE = "its answer is not in the file"
 """The answer of a case in a baseline that is a file of scores, or a run that was deleted since."""
 
@@ -89,11 +91,19 @@ class FailedCase(Struct, frozen=True):
         """The first of the outcomes with the worst state."""
         return min(self.outcomes, key=lambda each: shown_first(each.result)[0])
 
+    @property
+    def shared_texts(self) -> frozenset[str]:
+        """The names of the texts that all prompts and targets share; a logged answer has a place of its own."""
+        origins = {each.result.origin for each in self.outcomes}
+        return _SHARED if len(origins) > 1 else _SHARED | {_FROM}
+
     def groups(self) -> Iterator[tuple[CaseOutcome, ...]]:
         """Yield its prompts and targets, those with the same answer and reason together."""
         same: dict[object, list[CaseOutcome]] = {}
         for each in self.outcomes:
-            texts = tuple((text.name, text.text) for text in _cell_texts(each) if text.name != "before")
+            texts = tuple(
+                (text.name, text.text) for text in _cell_texts(each, self.shared_texts) if text.name != "before"
+            )
             same.setdefault(texts, []).append(each)
         yield from map(tuple, same.values())
 
@@ -316,10 +326,10 @@ def case_item(case: FailedCase, labels: RowLabels) -> Item:
             key=case_key(*case.id),
             seq=first.result.seq,
         )
-    parts = [part for group in case.groups() for part in _parts(group, labels)]
+    parts = [part for group in case.groups() for part in _parts(group, labels, case.shared_texts)]
     shown, left = parts[:_MAX_PARTS], len(parts) - _MAX_PARTS
     more = (Item(f"and {left:,} more"),) if left > 0 else ()
-    question = tuple(each for each in case_texts(first) if each.name in _SHARED)
+    question = tuple(each for each in case_texts(first) if each.name in case.shared_texts)
     head, mark = Quote(labels.name(first.result)), row_state(first.result)
     facts = (*also, *_place(first, labels))
     return Item(
@@ -327,11 +337,11 @@ def case_item(case: FailedCase, labels: RowLabels) -> Item:
     )
 
 
-def _parts(group: Sequence[CaseOutcome], labels: RowLabels) -> Iterator[Item]:
+def _parts(group: Sequence[CaseOutcome], labels: RowLabels, shared: Collection[str]) -> Iterator[Item]:
     """Yield a line for each prompt and target; the last one has the answer and the reasons that they share."""
     with_texts = next((each for each in group if each.before is not None), group[0])
     for number, each in enumerate(group, 1):
-        texts = tuple(_cell_texts(with_texts)) if number == len(group) else ()
+        texts = tuple(_cell_texts(with_texts, shared)) if number == len(group) else ()
         target = each.name.target if labels.with_target or each.name.prompt is None else None
         head, state = Quote(cell_text(target, each.name.prompt)), row_state(each.result)
         yield Item(head, case_facts(each), state, excerpts=texts, seq=each.result.seq)
@@ -343,7 +353,9 @@ def _head(case: CaseOutcome, labels: RowLabels) -> Quote:
 
 def _place(case: CaseOutcome, labels: RowLabels) -> tuple[Phrase, ...]:
     row = case.result
-    return (("at ", Quote(f"{row.file}:{row.line}")),) if labels.with_place and row.file else ()
+    is_among_texts = row.origin is not None and row.origin.file == row.file
+    is_shown = labels.with_place and row.file and not is_among_texts
+    return (("at ", Quote(f"{row.file}:{row.line}")),) if is_shown else ()
 
 
 def case_facts(case: CaseOutcome) -> tuple[str, ...]:
@@ -378,11 +390,13 @@ def case_texts(case: CaseOutcome) -> Iterator[Excerpt]:
     elif row.partial is not None and row.partial.text:
         yield Excerpt("partial", row.partial.text, _MAX_ANSWER_LINES)
     yield Excerpt("reason", "\n".join(row_reasons(row)), _MAX_REASON_LINES)
+    if row.origin is not None:  # one line that can be copied as a whole; the trace is enough to find the span
+        yield Excerpt(_FROM, origin_text(replace(row.origin, span_id="")))
 
 
-def _cell_texts(case: CaseOutcome) -> Iterator[Excerpt]:
+def _cell_texts(case: CaseOutcome, shared: Collection[str]) -> Iterator[Excerpt]:
     """Yield the texts that differ by prompt and target."""
-    return (each for each in case_texts(case) if each.name not in _SHARED)
+    return (each for each in case_texts(case) if each.name not in shared)
 
 
 def annotations(report: RunReport, labels: RowLabels) -> Iterator[str]:

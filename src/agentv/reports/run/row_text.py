@@ -11,6 +11,7 @@ from agentv.reports.text.printable import one_line
 from agentv.scoring.results.aggregation import is_requirement_met, required_items_met, row_state
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.events import RunStarted
+from agentv.types.records.answer import Origin, source_of
 from agentv.types.records.result import CaseResult
 
 _MAX_REASON_CHARS = 2000
@@ -66,6 +67,13 @@ class RowLabels(Struct, frozen=True):
 
 PLAIN_LABELS = RowLabels()
 LABELS_WITHOUT_TARGET = RowLabels(with_target=False)
+
+
+def origin_text(origin: Origin) -> str:
+    """Return where a row was read from, as in `traces.jsonl:12, trace 4bf92f, span 00f067`."""
+    place = source_of(origin.file, origin.line, origin.part) if origin.line else origin.file
+    ids = (f"{name} {each}" for name, each in (("trace", origin.trace_id), ("span", origin.span_id)) if each)
+    return one_line(", ".join(filter(None, (place, *ids)))[:_MAX_CLEANED_CHARS])
 
 
 def row_score(result: CaseResult) -> str:

@@ -164,9 +164,9 @@ def _criterion_rows(report: RunReport) -> list[list[str]]:
 
 def _row_head(row: CaseResult) -> str:
     session = "" if row.session is None else f"session {row.session}"
-    return "  ".join(
-        one_line(part) for part in (source_of(row.file, row.line, row.part), row_score(row), session) if part
-    )
+    trace = f"trace {row.trace_id}" if row.trace_id else ""
+    parts = (source_of(row.file, row.line, row.part), row_score(row), trace, session)
+    return "  ".join(one_line(part) for part in parts if part)
 
 
 def line_reason(row: CaseResult) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.reports.run.file_changes import ChangesText, FileChanges
-from agentv.reports.run.row_text import PLAIN_LABELS, row_score
+from agentv.reports.run.row_text import PLAIN_LABELS, origin_text, row_score
 from agentv.reports.run.transcript import transcript_text
 from agentv.reports.text.amounts import count_text, money_text, percent_text, score_text, seconds_text, tokens_text
 from agentv.reports.text.printable import one_line, printable
@@ -255,6 +255,9 @@ class CaseView(Struct, frozen=True):
     def _facts(self) -> list[str]:
         result = self.result
         facts = [f"took {seconds_text(result.duration_ms / 1000)}"] if result.duration_ms is not None else []
+        origin = result.origin
+        if origin is not None and (origin.trace_id or origin.file != result.file):
+            facts.append(f"from {origin_text(origin)}")
         for name, usage, cost, is_estimated in (
             ("target", result.target_usage, result.target_cost_usd, result.is_target_estimated),
             ("judges", result.judge_usage, result.judge_cost_usd, result.is_judge_estimated),

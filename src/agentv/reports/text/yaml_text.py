@@ -21,6 +21,11 @@ def yaml_item(record: JsonObject) -> str:
     return "".join(f"{'- ' if index == 0 else '  '}{line}\n" if line else "\n" for index, line in enumerate(lines))
 
 
+def yaml_mapping(record: JsonObject) -> str:
+    """Return a record as a YAML document, ending with a newline."""
+    return "".join(f"{line}\n" for line in _mapping(record, ""))
+
+
 def yaml_line(value: JsonValue) -> str:
     """Return a value as YAML on one line, in the syntax of JSON except for escapes above U+FFFF."""
     return UNSAFE.sub(_escape, json.dumps(value, ensure_ascii=False))

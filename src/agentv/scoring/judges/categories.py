@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from msgspec import Struct, field
 
@@ -81,6 +82,30 @@ def _replace_names(event: CategoryEvent, successor: dict[str, str], descriptions
     descriptions[event.name] = event.description or descriptions.get(event.name) or inherited
     for name in old:
         descriptions.pop(name, None)
+
+
+def merged_category_events(
+    labels: Iterable[Label], events: Sequence[CategoryEvent], wanted: Mapping[int, str], *, now: datetime
+) -> list[CategoryEvent]:
+    """Return the changes of several runs, and further ones that leave each label in the category it had in its run.
+
+    `wanted` has this category by the `seq` of the label, empty for none. A name that only one of the runs changed would
+    change in the others, too.
+    """
+    labels = list(labels)
+    found = list(events)
+    by_label = make_categories(labels, found).by_label
+    lost = {name for seq, name in wanted.items() if name and by_label.get(seq, "") != name}
+    found += [CategoryEvent(time=now, type="added", name=name) for name in sorted(lost)]
+    by_label = make_categories(labels, found).by_label
+    moved: defaultdict[str, list[int]] = defaultdict(list)
+    for seq, name in wanted.items():
+        if by_label.get(seq, "") != name:
+            moved[name].append(seq)
+    found += [
+        CategoryEvent(time=now, type="assigned", name=name, labels=tuple(seqs)) for name, seqs in sorted(moved.items())
+    ]
+    return found
 
 
 def check_category(name: str, categories: Categories) -> str:

@@ -1,6 +1,5 @@
 """Read the new lines of results.jsonl for the index, decoding only the fields that it needs."""
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from hashlib import blake2b
 from itertools import islice
@@ -11,6 +10,8 @@ import msgspec
 from msgspec import Struct, field
 
 from agentv.storage.files.run_file import open_file
+from agentv.storage.index.digests import digest_number
+from agentv.storage.index.entries import Trial, make_trial
 from agentv.storage.index.row_query import searchable_metadata
 from agentv.storage.index.schema import STATES
 from agentv.storage.records.decode import check_schema
@@ -84,7 +85,10 @@ _decode_outcomes = msgspec.json.Decoder(Outcomes).decode
 
 
 class LineBatch(Struct):
-    """The table rows that a batch of lines adds to the index: one tuple per row, in the order of the columns."""
+    """The table rows that a batch of lines adds to the index: one tuple per row, in the order of the columns.
+
+    Those of `rows` lack the last column, whether the row is shown.
+    """
 
     run: int
     end_offset: int
@@ -98,8 +102,8 @@ class LineBatch(Struct):
     outcome_sets: list[tuple[object, ...]] = field(default_factory=list)
     outcomes: list[tuple[object, ...]] = field(default_factory=list)
     metadata: list[tuple[object, ...]] = field(default_factory=list)
-    results: Counter[int] = field(default_factory=Counter)
-    """The number of added rows that count, by cell."""
+    trials: list[Trial] = field(default_factory=list)
+    """The added rows that count."""
     skipped: int = 0
     has_generations: bool = False
 
@@ -164,7 +168,8 @@ class ResultLineReader:
         outcome_set = self._outcome_set(row.evaluator_results, batch)
         cell = self._cell((slot.suite, slot.target, slot.prompt or "", state, tag_set, outcome_set), batch)
         if not generation:
-            batch.results[cell] += 1
+            name = slot.suite, slot.eval_id, slot.target, slot.prompt or ""
+            batch.trials.append(make_trial(name, slot.trial, batch.lines, cell, state))
         answer = None if row.answer_ref is None or abs(row.answer_ref.seq) >= _INTEGER_LIMIT else row.answer_ref.seq
         batch.rows.append(
             (
@@ -178,7 +183,7 @@ class ResultLineReader:
         known = self._cells.get(values)
         if known is not None:
             return known
-        number = _digest_number(encode(values))
+        number = digest_number(encode(values))
         batch.cells.append((self._run, number, *values))
         _remember(self._cells, values, number)
         return number
@@ -188,7 +193,7 @@ class ResultLineReader:
         if known is not None:
             return known
         tags = _decode_tags(raw) or []
-        number = _digest_number(raw) if tags else 0
+        number = digest_number(raw) if tags else 0
         if tags:
             batch.tag_sets.append((self._run, number, raw.decode()))
             batch.tags += [(self._run, tag, number) for tag in tags]
@@ -201,7 +206,7 @@ class ResultLineReader:
         if known is not None:
             return known
         raw = encode(outcomes)
-        number = _digest_number(raw)
+        number = digest_number(raw)
         batch.outcome_sets.append((self._run, number, raw.decode()))
         batch.outcomes += [(self._run, *outcome, number) for outcome in outcomes]
         _remember(self._outcome_sets, outcomes, number)
@@ -215,7 +220,7 @@ class ResultLineReader:
         if b'"$blob":' in raw:
             whole = self._resolve({"metadata": metadata})["metadata"]
             metadata = whole if isinstance(whole, dict) else {}
-        number = _digest_number(raw) if metadata else 0
+        number = digest_number(raw) if metadata else 0
         batch.metadata += [(self._run, key, number, value) for key, value in searchable_metadata(metadata).items()]
         _remember(self._metadata_sets, raw, number)
         return number
@@ -245,8 +250,3 @@ def _remember(numbers: dict[Key, int], key: Key, number: int) -> None:
     # Bounded, because each result may have its own set or cell; those that many results share occur early.
     if len(numbers) < BATCH_LINES:
         numbers[key] = number
-
-
-def _digest_number(raw: bytes) -> int:
-    """Return 63 bits of a digest, never 0."""
-    return int.from_bytes(blake2b(raw, digest_size=8).digest(), "big") >> 1 or 1

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from agentv.storage.files.run_file import size_of, stamp_of
 from agentv.storage.index.cursor import decode_cursor, encode_cursor
+from agentv.storage.index.entries import count_trials
 from agentv.storage.index.file import BUSY_S, discard_database, is_broken, open_database, reading
 from agentv.storage.index.index import read_cells, read_entries, read_outcome_sets
 from agentv.storage.index.indexer import Stage, find_stage
@@ -27,7 +28,7 @@ from agentv.storage.index.row_query import (
 )
 from agentv.storage.index.statements import ENTRY_COLUMNS, Statement, cells_statement
 from agentv.storage.index.texts import PREVIEW, RowTexts, StoredDetail, TextReader
-from agentv.storage.index.words import FOUND, find_words, searchable_words
+from agentv.storage.index.words import FOUND, find_words
 from agentv.storage.records.json_line import encode
 
 _MOST_CELLS = 5_000
@@ -56,7 +57,8 @@ class RunPages:
         self._few = few
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
-        self._found: tuple[tuple[str, ...], Stage | None] | None = None
+        self._found: tuple[str, Stage, tuple[str, ...]] | None = None
+        """The text whose words were found, at which stage, and the words."""
         self._counted: dict[bytes, tuple[object, Counted]] = {}
 
     def close(self) -> None:
@@ -154,7 +156,7 @@ class RunPages:
         cursor = None if text is None else decode_cursor(text, query)
         known, stage = self._state(connection)
         if known is None:
-            return CursorPage((), None, None, None, {}, 0, (), self._progress(known, stage))
+            return CursorPage((), None, None, None, {}, 0, 0, (), self._progress(known, stage))
         selection = self._selection(connection, known, stage, query)
         size = query.page_size or max(selection.current, 1)
         found = find_places(connection, selection, cursor, is_backward=is_backward, count=size + 1)
@@ -162,11 +164,12 @@ class RunPages:
         places = found[-size:] if is_backward else found[:size]
         has_before, has_after = (has_more, True) if is_backward else (cursor is not None, has_more)
         return CursorPage(
-            rows=_rows_at(connection, known.run, [line for line, _ in places]),
+            rows=_listed(connection, known.run, query, [line for line, _ in places]),
             after=_cursor(query, places[-1]) if places and has_after else None,
             before=_cursor(query, places[0]) if places and has_before else None,
             counted=self._count_if_cheap(connection, selection, known, stage),
             counts=known.counts,
+            entries=known.entries,
             skipped=known.skipped,
             words=selection.words,
             progress=self._progress(known, stage),
@@ -175,10 +178,12 @@ class RunPages:
     def _selection(
         self, connection: sqlite3.Connection, known: IndexedRun, stage: Stage | None, query: RowQuery
     ) -> Selection:
-        words = searchable_words(connection, query.q) if query.q and stage is not None else ()
-        if words and self._found != (words, stage):
-            find_words(connection, words)
-            self._found = words, stage
+        words: tuple[str, ...] = ()
+        if query.q and stage is not None:
+            if self._found is None or self._found[:2] != (query.q, stage):
+                self._found = None
+                self._found = query.q, stage, find_words(connection, query.q)
+            words = self._found[2]
         is_sorted = stage is not None and bool(stage.is_sorted)
         return Selection(known.run, query, words, sum(known.counts.values()), is_sorted, self._few)
 
@@ -245,6 +250,16 @@ def _count_cells(connection: sqlite3.Connection, run: int) -> int:
 def _cursor(query: RowQuery, place: Place) -> str:
     line, value = place
     return encode_cursor(query, value, line)
+
+
+def _listed(connection: sqlite3.Connection, run: int, query: RowQuery, lines: Sequence[int]) -> tuple[RowEntry, ...]:
+    """Return the rows of lines, with the number of trials for which each stands."""
+    rows = _rows_at(connection, run, lines)
+    if not query.one_trial:
+        return rows
+    names = [(row.slot.suite, row.slot.eval_id, row.slot.target, row.slot.prompt or "") for row in rows]
+    counts = count_trials(connection, run, names)
+    return tuple(replace(row, trials=counts.get(name)) for row, name in zip(rows, names, strict=True))
 
 
 def _rows_at(connection: sqlite3.Connection, run: int, lines: Sequence[int]) -> tuple[RowEntry, ...]:

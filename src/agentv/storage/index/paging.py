@@ -19,6 +19,7 @@ from agentv.storage.index.statements import (
     cell_conditions,
     is_current,
     is_pattern,
+    is_shown,
     order_of,
     range_conditions,
     row_conditions,
@@ -50,7 +51,7 @@ class Selection(Struct, frozen=True):
 
     @property
     def where(self) -> Statement:
-        """All conditions."""
+        """All conditions but whether a row is shown."""
         return all_of([is_current(self.run), *self.by_row, *cell_conditions(self.query)])
 
     @property
@@ -76,7 +77,7 @@ def find_driver(connection: sqlite3.Connection, selection: Selection, *, with_ce
 
 
 def _drivers(selection: Selection, *, with_cells: bool) -> Iterator[tuple[str, Statement]]:
-    query, current = selection.query, is_current(selection.run)
+    query, current = selection.query, all_of([is_current(selection.run), is_shown(selection.query)])
     ranges = range_conditions(query)
     in_cells = cell_conditions(query) if with_cells else []
     if in_cells:
@@ -101,10 +102,10 @@ def find_places(
 ) -> list[Place]:
     """Return the places of up to `count` results after a cursor, or with `is_backward` before it, in their order."""
     driver = find_driver(connection, selection)
-    if selection.query.sort != "written" and (driver is not None or not selection.is_sorted):
+    if driver is not None or not (selection.is_sorted or selection.query.sort == "written"):
         found = _collected(connection, selection, cursor, is_backward=is_backward, source=driver or "rows", count=count)
     else:
-        found = _walked(connection, selection, cursor, is_backward=is_backward, driver=driver, count=count)
+        found = _walked(connection, selection, cursor, is_backward=is_backward, count=count)
     return found[::-1] if is_backward else found
 
 
@@ -118,12 +119,13 @@ def _collected(
     count: int,
 ) -> list[Place]:
     """Read all results of `source` that match, and sort them."""
-    query, where = selection.query, selection.where
+    query, where = selection.query, all_of([selection.where, is_shown(selection.query)])
     parts = [each.condition for each in segments(query, cursor, is_backward=is_backward)]
     beyond = " OR ".join(f"({each.sql})" for each in parts)
     values = {**where.values, **{key: value for each in parts for key, value in each.values.items()}}
+    # `+` keeps the place of the cursor from being searched for in place of the rows of the source.
     text = f"""
-        SELECT line, {SORT_COLUMNS[query.sort]} FROM {source} WHERE {where.sql} AND ({beyond})
+        SELECT line, {SORT_COLUMNS[query.sort]} FROM {source} WHERE {where.sql} AND +({beyond})
         ORDER BY {_reversed(query) if is_backward else order_of(query)} LIMIT :most"""  # noqa: S608 - as above
     return connection.execute(text, values | {"most": count}).fetchall()
 
@@ -134,20 +136,23 @@ def _walked(
     cursor: Cursor | None,
     *,
     is_backward: bool,
-    driver: str | None,
     count: int,
 ) -> list[Place]:
     """Read an index in the order of the query until there are enough results."""
     query = selection.query
     source = f"rows INDEXED BY {query.sort}_{'down' if query.is_descending else 'up'}"
     if query.sort == "written":
-        source = driver or "rows"
+        source = "rows INDEXED BY written" if selection.is_sorted else "rows NOT INDEXED"
+    column = SORT_COLUMNS[query.sort]
     found: list[Place] = []
     for segment in segments(query, cursor, is_backward=is_backward):
         where = replace(selection, query=_without_bound(query, segment.beyond)).where
-        text = f"""
-            SELECT line, {SORT_COLUMNS[query.sort]} FROM {source} WHERE {where.sql} AND {segment.condition.sql}
-            ORDER BY {segment.order} LIMIT :most"""  # noqa: S608 - as above
+        # Each index has the shown rows in order, and the others; SQLite merges the two.
+        parts = (
+            f"SELECT line, {column} FROM {source} WHERE shown = {shown} AND {where.sql} AND {segment.condition.sql}"  # noqa: S608 - as above
+            for shown in ((1,) if query.one_trial else (0, 1))
+        )
+        text = f"{' UNION ALL '.join(parts)} ORDER BY {segment.order} LIMIT :most"
         values = where.values | segment.condition.values | {"most": count - len(found)}
         found += connection.execute(text, values)
         if len(found) == count:

@@ -165,12 +165,12 @@ class _Side(Struct, frozen=True):
 
     def rows_by_id(self, eval_id: str) -> Iterator[tuple[str, Iterator[_Row]]]:
         """Yield the rows from an id on by id, in the order of the ids."""
-        index = "id_up" if self.is_sorted else "by_case"
-        found: Iterator[_Row] = self.connection.execute(
-            f"""SELECT eval_id, cell, score, line FROM rows INDEXED BY {index}
-            WHERE run = :run AND current = 1 AND eval_id >= :eval_id ORDER BY eval_id, line""",  # noqa: S608 - a constant
-            {"run": self.run, "eval_id": eval_id},
-        )
+        where, order = "run = :run AND current = 1 AND eval_id >= :eval_id", "ORDER BY eval_id, line"
+        text = f"SELECT eval_id, cell, score, line FROM rows INDEXED BY by_case WHERE {where} {order}"  # noqa: S608 - constants
+        if self.is_sorted:
+            parts = (text.replace("by_case", "id_up").replace(order, f"AND shown = {shown}") for shown in (0, 1))
+            text = f"{' UNION ALL '.join(parts)} {order}"
+        found: Iterator[_Row] = self.connection.execute(text, {"run": self.run, "eval_id": eval_id})
         return groupby(found, key=itemgetter(0))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from msgspec import Struct
 
 from agentv.storage.files.run_file import size_of, stamp_of
 from agentv.storage.index import schema as sql
+from agentv.storage.index.entries import add_trials, rebuild_entries
 from agentv.storage.index.file import writing
 from agentv.storage.index.lines import BATCH_LINES, RESULTS_FILE, LineBatch, ResultLineReader, tail_digest
 from agentv.storage.run.blobs import BlobFolder
@@ -22,7 +24,7 @@ WHERE run = :run AND current = 1 AND eval_id = :eval_id AND trial = :trial AND E
     SELECT 1 FROM cells WHERE cells.run = rows.run AND cells.cell = rows.cell
       AND suite = :suite AND target = :target AND prompt = :prompt)
 """
-_SET_COUNTS = "UPDATE runs SET counts = :counts WHERE run = :run"
+_SET_COUNTS = "UPDATE runs SET counts = :counts, entries = :entries WHERE run = :run"
 
 
 def restore_retired(connection: sqlite3.Connection, run: int) -> bool:
@@ -46,6 +48,8 @@ def mark_retired(connection: sqlite3.Connection, run: int, folder: Path) -> bool
 
 EVENTS_FILE = "events.jsonl"
 
+_LINE = 1
+"""The place of the line in the rows of a batch."""
 _LINES_PER_TRANSACTION = 100_000
 """The most lines added in one transaction; other processes can write between transactions."""
 
@@ -62,6 +66,8 @@ class IndexedRun(Struct, frozen=True):
     tail: bytes
     has_generations: bool
     counts_json: str
+    entries: int
+    """The number of cases with their prompts and targets, of each of which all trials are one."""
     ended: str | None
     """The final state that the run's events record."""
     is_readable: bool
@@ -117,8 +123,11 @@ def refresh_step(connection: sqlite3.Connection, folder: Path, *, lines: int) ->
         changes_counts |= mark_retired(connection, known.run, folder)
         if changes_counts:
             connection.execute(sql.RECOUNT, {"run": known.run})
-        counts = json.dumps(dict(connection.execute(sql.COUNT_STATES, {"run": known.run}).fetchall()))
-        connection.execute(_SET_COUNTS, {"run": known.run, "counts": counts})
+            rebuild_entries(connection, known.run)
+        counted = connection.execute(sql.COUNT_STATES, {"run": known.run}).fetchall()
+        counts = json.dumps({state: results for state, results, _ in counted})
+        entries = sum(shown for _, _, shown in counted)
+        connection.execute(_SET_COUNTS, {"run": known.run, "counts": counts, "entries": entries})
         added = _find_or_add(connection, folder)
     return Refreshed(added, is_complete=added.results_stamp == results)
 
@@ -191,9 +200,11 @@ def _was_appended_to(path: Path, known: IndexedRun) -> bool:
 
 
 def _add(connection: sqlite3.Connection, batch: LineBatch) -> None:
-    connection.executemany(sql.ADD_ROW, batch.rows)
     connection.executemany(sql.ADD_CELL, batch.cells)
-    connection.executemany(sql.ADD_RESULTS, [(count, batch.run, cell) for cell, count in batch.results.items()])
+    results = Counter(each.cell for each in batch.trials)
+    connection.executemany(sql.ADD_RESULTS, [(count, batch.run, cell) for cell, count in results.items()])
+    shown = add_trials(connection, batch.run, batch.trials)
+    connection.executemany(sql.ADD_ROW, [(*row, row[_LINE] in shown) for row in batch.rows])
     connection.executemany(sql.ADD_TAG_SET, batch.tag_sets)
     connection.executemany(sql.ADD_TAG, batch.tags)
     connection.executemany(sql.ADD_OUTCOME_SET, batch.outcome_sets)

@@ -42,6 +42,8 @@ class RowQuery(Struct, frozen=True, kw_only=True):
     """Names of evaluators with what they found; all must match."""
     trial: int | None = None
     """Counted from 0; None for all trials."""
+    one_trial: bool = False
+    """Of the trials of a case, with its prompt and target, only the one that is shown: the first of the worst state."""
     score: Range | None = None
     cost: Range | None = None
     """In US dollars."""
@@ -79,6 +81,8 @@ class RowEntry(Struct, frozen=True):
     """The name of each evaluator that judged the answer or failed to, with its outcome."""
     answer_seq: int | None = None
     """The `seq` of the stored answer; None if there is none."""
+    trials: tuple[int, int] | None = None
+    """How many trials passed, and how many there are, on a page with one trial of each case."""
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -151,6 +155,8 @@ class CursorPage(Struct, frozen=True):
     """None if counting takes longer than a page; `RunPages.count` counts at any cost."""
     counts: Mapping[str, int]
     """All current results of the run by state."""
+    entries: int
+    """The cases of the run with their prompts and targets, of each of which all trials are one."""
     skipped: int
     """The number of lines that could not be read."""
     words: tuple[str, ...]

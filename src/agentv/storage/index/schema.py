@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from agentv.storage.index.row_query import SortKey
 
-VERSION = 9
+VERSION = 10
 """Stored in the file. An index of another version is emptied and rebuilt."""
 
 APPLICATION_ID = 0x61677476
@@ -12,8 +12,10 @@ APPLICATION_ID = 0x61677476
 
 # `current` of a row: 1 if it counts (see storage/run/first_answers.py), 2 of a retired case, else 0.
 # Equal sets of tags or metadata are stored once per run, numbered by 63 bits of their digest (0 for the empty set).
+# Trials of a case with its prompt and target are one entry, numbered by 63 bits of a digest of these names. `shown`
+# is 1 for the row that is shown of an entry, else 0; an entry has its place, and how many of its results passed.
 # A cell is one combination of suite, target, prompt, state, tags and outcomes of evaluators, numbered in the same way;
-# rows name their cell, and a cell has the number of its rows that count.
+# rows name their cell, and a cell has the number of its rows that count, and of those that are shown.
 # `state_rank` of a row is its place in the order of states (STATES). `answer` is the `seq` of its answer.
 # `by_cell` covers all columns for counting and filtering, so that counting never visits the rows themselves.
 # `cases`, `answers` and `stages` are used in the index of a single run (pages.py) only: the places of lines in
@@ -30,6 +32,7 @@ CREATE TABLE runs (
     tail BLOB NOT NULL,
     has_generations INTEGER NOT NULL,
     counts TEXT NOT NULL,
+    entries INTEGER NOT NULL DEFAULT 0,
     ended TEXT,
     is_readable INTEGER NOT NULL,
     summed_stamp TEXT NOT NULL DEFAULT ''
@@ -41,6 +44,7 @@ CREATE TABLE rows (
     bytes INTEGER NOT NULL,
     generation INTEGER NOT NULL,
     current INTEGER NOT NULL,
+    shown INTEGER NOT NULL,
     cell INTEGER NOT NULL,
     state_rank INTEGER NOT NULL,
     eval_id TEXT NOT NULL,
@@ -52,7 +56,7 @@ CREATE TABLE rows (
     answer INTEGER,
     PRIMARY KEY (run, line)
 ) WITHOUT ROWID;
-CREATE INDEX by_cell ON rows (run, current, cell, eval_id, metadata_set, state_rank);
+CREATE INDEX by_cell ON rows (run, current, cell, eval_id, metadata_set, state_rank, shown);
 CREATE INDEX by_case ON rows (run, current, eval_id);
 CREATE TABLE cells (
     run INTEGER NOT NULL,
@@ -64,7 +68,19 @@ CREATE TABLE cells (
     tag_set INTEGER NOT NULL,
     outcome_set INTEGER NOT NULL,
     results INTEGER NOT NULL DEFAULT 0,
+    shown INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (run, cell)
+) WITHOUT ROWID;
+CREATE TABLE entries (
+    run INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
+    trial INTEGER NOT NULL,
+    line INTEGER NOT NULL,
+    cell INTEGER NOT NULL,
+    passed INTEGER NOT NULL,
+    results INTEGER NOT NULL,
+    PRIMARY KEY (run, entry)
 ) WITHOUT ROWID;
 CREATE TABLE tag_sets (
     run INTEGER NOT NULL,
@@ -133,6 +149,7 @@ CREATE TABLE sums (
 TABLES_OF_RUN = (
     "rows",
     "cells",
+    "entries",
     "tag_sets",
     "tags",
     "outcome_sets",
@@ -153,7 +170,7 @@ _COVERED = ("cell", "score", "cost_usd", "duration_ms", "trial")
 
 def _sorted_index(name: str, column: str, direction: str) -> str:
     others = ", ".join(each for each in _COVERED if each != column)
-    return f"CREATE INDEX {name} ON rows (run, current, {column} {direction}, line, {others})"
+    return f"CREATE INDEX {name} ON rows (run, current, shown, {column} {direction}, line, {others})"
 
 
 SORT_COLUMNS: Mapping[SortKey, str] = {
@@ -165,7 +182,7 @@ SORT_COLUMNS: Mapping[SortKey, str] = {
     "duration": "duration_ms",
 }
 # Each covers the columns that are filtered by, so that walking it visits no rows. There is one for each direction,
-# because equal values keep the order of writing in both.
+# because equal values keep the order of writing in both; the order of writing has no equal values.
 SORTED_INDEXES: Mapping[str, str] = {
     **{f"{key}_up": _sorted_index(f"{key}_up", column, "") for key, column in SORT_COLUMNS.items() if key != "written"},
     **{
@@ -173,12 +190,15 @@ SORTED_INDEXES: Mapping[str, str] = {
         for key, column in SORT_COLUMNS.items()
         if key != "written"
     },
-    "cell_score": "CREATE INDEX cell_score ON rows (run, current, cell, score, line, cost_usd, duration_ms, trial)",
+    "written": f"CREATE INDEX written ON rows (run, current, shown, line, {', '.join(reversed(_COVERED))})",
+    "cell_score": """
+        CREATE INDEX cell_score ON rows (run, current, shown, cell, score, line, cost_usd, duration_ms, trial)""",
 }
 """The statements that make the indexes for pages by cursor, in the index of a single run, by name."""
 
 FIND_RUN = """
-SELECT run, results_stamp, events_stamp, end_offset, lines, skipped, tail, has_generations, counts, ended, is_readable
+SELECT run, results_stamp, events_stamp, end_offset, lines, skipped, tail, has_generations, counts, entries, ended,
+       is_readable
 FROM runs WHERE folder = :folder
 """
 ADD_RUN = """
@@ -197,14 +217,15 @@ UPDATE runs SET events_stamp = :stamp, ended = :ended, is_readable = :is_readabl
 
 ADD_ROW = """
 INSERT INTO rows (run, line, offset, bytes, generation, current, cell, state_rank, eval_id, trial, metadata_set, score,
-                  cost_usd, duration_ms, answer)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                  cost_usd, duration_ms, answer, shown)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 ADD_CELL = """
 INSERT OR IGNORE INTO cells (run, cell, suite, target, prompt, state, tag_set, outcome_set)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 ADD_RESULTS = "UPDATE cells SET results = results + ? WHERE run = ? AND cell = ?"
+ADD_SHOWN = "UPDATE cells SET shown = shown + ? WHERE run = ? AND cell = ?"
 ADD_OUTCOME_SET = "INSERT OR IGNORE INTO outcome_sets (run, outcome_set, outcomes) VALUES (?, ?, ?)"
 ADD_OUTCOME = "INSERT OR IGNORE INTO outcomes (run, evaluator, outcome, outcome_set) VALUES (?, ?, ?, ?)"
 ADD_TAG_SET = "INSERT OR IGNORE INTO tag_sets (run, tag_set, tags) VALUES (?, ?, ?)"
@@ -219,7 +240,29 @@ UPDATE cells SET results = (
     SELECT count(*) FROM rows WHERE rows.run = cells.run AND rows.current = 1 AND rows.cell = cells.cell)
 WHERE run = :run
 """
-COUNT_STATES = "SELECT state, sum(results) FROM cells WHERE run = :run AND results > 0 GROUP BY state"
+FIND_ENTRIES = """
+SELECT entry, rank, trial, line, cell, passed, results FROM entries
+WHERE run = :run AND entry IN (SELECT value FROM json_each(:entries))
+"""
+SET_ENTRY = """
+INSERT OR REPLACE INTO entries (run, entry, rank, trial, line, cell, passed, results) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+FORGET_ENTRIES = "DELETE FROM entries WHERE run = :run"
+TRIALS = """
+SELECT suite, eval_id, target, prompt, trial, line, cell, state
+FROM rows NOT INDEXED CROSS JOIN cells USING (run, cell) WHERE run = :run AND current = 1
+"""
+HIDE = "UPDATE rows SET shown = 0 WHERE run = ? AND line = ?"
+SHOW_ENTRIES = """
+UPDATE rows SET shown = 1 - shown
+WHERE run = :run AND shown <> (line IN (SELECT line FROM entries WHERE run = :run))
+"""
+HIDE_CELLS = "UPDATE cells SET shown = 0 WHERE run = :run"
+COUNT_ENTRIES = "SELECT count(*), run, cell FROM entries WHERE run = :run GROUP BY run, cell"
+
+COUNT_STATES = """
+SELECT state, sum(results), sum(shown) FROM cells WHERE run = :run AND results > 0 GROUP BY state
+"""
 TAG_SETS = "SELECT tag_set, tags FROM tag_sets WHERE run = :run"
 OUTCOME_SETS = "SELECT outcome_set, outcomes FROM outcome_sets WHERE run = :run"
 

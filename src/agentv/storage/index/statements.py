@@ -33,14 +33,15 @@ def cells_statement(run: int, query: RowQuery, *, more: Sequence[Statement] = ()
     `more` are further conditions; `source` names the rows, with an index to read them by.
     """
     conditions = [*row_conditions(query), *more]
-    columns = "suite, target, prompt, state, tag_set, outcome_set, results"
-    order = "ORDER BY suite, target, prompt, state, tag_set, outcome_set"
+    columns = "suite, target, prompt, state, tag_set, outcome_set"
+    order = f"ORDER BY {columns}"
     if not conditions:
-        return Statement(f"SELECT {columns} FROM cells WHERE run = :run AND results > 0 {order}", {"run": run})  # noqa: S608 - built from constants, values are parameters
-    where = all_of([is_current(run), *conditions])
+        count = "shown" if query.one_trial else "results"
+        return Statement(f"SELECT {columns}, {count} FROM cells WHERE run = :run AND {count} > 0 {order}", {"run": run})  # noqa: S608 - built from constants, values are parameters
+    where = all_of([is_current(run), is_shown(query), *conditions])
     # Counts the rows of each cell before it looks the cell up, so once for each cell, not for each row.
     text = f"""
-        SELECT {columns.replace("results", "counted")} FROM (
+        SELECT {columns}, counted FROM (
             SELECT cell, count(*) AS counted FROM {source} WHERE {where.sql} GROUP BY cell)
         CROSS JOIN cells USING (cell) WHERE run = :run {order}"""  # noqa: S608 - as above
     return Statement(text, where.values)
@@ -49,7 +50,7 @@ def cells_statement(run: int, query: RowQuery, *, more: Sequence[Statement] = ()
 def page_statement(run: int, query: RowQuery) -> Statement:
     """Return the statement that lists one page of the matching rows, in the order of the query."""
     conditions = [*row_conditions(query), *cell_conditions(query)]
-    where = all_of([is_current(run), *conditions])
+    where = all_of([is_current(run), is_shown(query), *conditions])
     order, source = order_of(query), "rows"
     if query.sort in NUMBER_SORTS and not conditions:
         # Columns outside `by_cell` would be looked up row by row; a scan of all rows is faster, unless few rows match.
@@ -68,6 +69,14 @@ def page_statement(run: int, query: RowQuery) -> Statement:
 def is_current(run: int) -> Statement:
     """Return the condition on rows of a run that count."""
     return Statement("run = :run AND current = 1", {"run": run})
+
+
+def is_shown(query: RowQuery) -> Statement:
+    """Return the condition on rows that a query lists them, or of the trials of a case only the shown one.
+
+    It is a condition in either case, because the indexes in SORTED_INDEXES have `shown` before the sorted column.
+    """
+    return Statement("shown = 1" if query.one_trial else "shown IN (0, 1)", {})
 
 
 def order_of(query: RowQuery) -> str:

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -10,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from agentv.storage.files.run_file import open_file
+from agentv.storage.index.digests import name_number
 from agentv.storage.index.row_query import RowEntry
 from agentv.storage.index.words import LONGEST_TEXT
 from agentv.storage.records.decode import ANSWERS, CASES
@@ -119,9 +119,8 @@ R = TypeVar("R")
 
 
 def case_number(suite: str, eval_id: str, prompt: str | None) -> int:
-    """Return the number by which the index finds a case: 63 bits of a digest of its name."""
-    name = "\0".join((suite, eval_id, *(() if prompt is None else (prompt,))))
-    return int.from_bytes(blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest(), "big") >> 1
+    """Return the number by which the index finds a case."""
+    return name_number(suite, eval_id, *(() if prompt is None else (prompt,)))
 
 
 class TextReader:

@@ -55,39 +55,41 @@ def match_expression(words: tuple[str, ...]) -> str:
     return " ".join(f'"{word}"' for word in words) + ("*" if is_start else "")
 
 
-def searchable_words(connection: sqlite3.Connection, q: str) -> tuple[str, ...]:
-    """Return the words of a text that the table `words` can be searched for."""
-    words = split_words(q)
-    if not words or _is_searchable(connection, words):
-        return words
-    # The Unicode version of SQLite may split a word that Python does not.
-    return tuple(word for word in words if _is_searchable(connection, (word,)))
-
-
-def _is_searchable(connection: sqlite3.Connection, words: tuple[str, ...]) -> bool:
-    try:
-        connection.execute("SELECT 1 FROM words WHERE words MATCH ? LIMIT 1", (match_expression(words),)).fetchone()
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
-            raise
-        return False
-    return True
-
-
 # A table of the connection, so that the rows with frequent words are found once for all pages.
 _CREATE_FOUND = "CREATE TEMP TABLE IF NOT EXISTS found (found_line INTEGER PRIMARY KEY)"
 _FORGET_FOUND = "DELETE FROM found"
 _FIND = "INSERT INTO found SELECT rowid FROM words WHERE words MATCH :words"
 
-FOUND = Statement("line IN (SELECT found_line FROM found)", {})
-"""The condition on rows that `find_words` found them."""
+FOUND = Statement("+line IN (SELECT found_line FROM found)", {})
+"""The condition on rows that `find_words` found them; `+` because no index is to be searched for each of them."""
 
-FOUND_FIRST = "found CROSS JOIN rows ON line = found_line"
+FOUND_FIRST = "found CROSS JOIN rows INDEXED BY written ON line = found_line"
 """The source of rows that reads the found ones one by one, which is fast if they are few."""
 
 
-def find_words(connection: sqlite3.Connection, words: tuple[str, ...]) -> None:
-    """Find the rows whose texts have all words, in place of those that were found before."""
+def find_words(connection: sqlite3.Connection, q: str) -> tuple[str, ...]:
+    """Find the rows whose texts have all words of `q`, in place of those found before; return the words.
+
+    Without a word that can be searched for, none are returned, and no row is found.
+    """
     connection.execute(_CREATE_FOUND)
+    words = split_words(q)
+    if not words or _find(connection, words):
+        return words
+    # The Unicode version of SQLite may split a word that Python does not.
+    words = tuple(word for word in words if _find(connection, (word,)))
+    if words:
+        _find(connection, words)
+    return words
+
+
+def _find(connection: sqlite3.Connection, words: tuple[str, ...]) -> bool:
+    """Find the rows with all words; return False if they cannot be searched for."""
     connection.execute(_FORGET_FOUND)
-    connection.execute(_FIND, {"words": match_expression(words)})
+    try:
+        connection.execute(_FIND, {"words": match_expression(words)})
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+            raise
+        return False
+    return True

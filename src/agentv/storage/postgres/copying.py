@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from agentv.storage.files.run_file import append_to, open_file, size_of, whole_lines
 from agentv.storage.postgres.connection import store_errors
 from agentv.storage.postgres.line_columns import EVENTS, TABLES, Column, LineTable, fitting_text
+from agentv.storage.postgres.review_files import ReviewPusher, pull_reviews
 from agentv.storage.postgres.run_rows import is_same_run
 from agentv.storage.records.json_line import decode
 from agentv.storage.run.folder import RUN_FILE, make_run_folder
+from agentv.storage.run.labels import LABELS_LOCK, WAIT_S
 from agentv.storage.run.lock import RunLock
 from agentv.storage.run.stored import StoredRun
 from agentv.storage.shared_runs import Pulled
@@ -69,6 +71,15 @@ class GrowingFileReader:
         self._offset += sum(len(line) + 1 for line in lines)
 
 
+_ADDED_BY_OTHERS = {
+    "labels.jsonl": (
+        "labels were added to another copy of the run. To add those of this folder: move it away, run `agentv store "
+        "pull {run}`, then `agentv label {run} --in FOLDER/labels.jsonl`, and push"
+    ),
+    "categories.jsonl": "categories were changed in another copy of the run; pull it, and change them there",
+}
+"""Why the lines of a file may differ although the runs are the same, and what to do."""
+
 _PUT_RUN = """
 INSERT INTO agentv.runs (run_id, record, name, created_at, agentv_version, planned, started_at)
 VALUES (%s, %s, %s, %s, %s, %s, now() - greatest(%s, interval '0'))
@@ -101,6 +112,7 @@ class RunPusher:
         self.run_id = self._stored.run_id
         self.pushed = 0
         self._blobs = BlobPusher(folder / "blobs", self.run_id)
+        self._reviews = ReviewPusher(folder, self.run_id, url)
         self._readers = {table.file: GrowingFileReader(folder / table.file) for table in TABLES}
         with store_errors(url, f"cannot store run {self.run_id}"):
             self._write_run(folder / RUN_FILE)
@@ -114,6 +126,7 @@ class RunPusher:
         """
         before = self.pushed
         with store_errors(self._url, f"cannot store run {self.run_id}"):
+            self.pushed += self._reviews.push(self._connection)
             for table in TABLES:
                 reader = self._readers[table.file]
                 while lines := reader.read():
@@ -168,9 +181,10 @@ class RunPusher:
         """Raise StorageError if a stored line (its SHA-256 by number) differs from the folder's line."""
         for number, line in enumerate(lines, seq):
             if number in stored and hashlib.sha256(line).digest() != stored[number]:
+                why = _ADDED_BY_OTHERS.get(table.file, "another run with this id was pushed")
                 raise StorageError(
                     f"the store {self._url} has a different line {number + 1} in {table.file} of run {self.run_id}: "
-                    "another run with this id was pushed. The lines of this folder were not pushed"
+                    f"{why.format(run=self.run_id)}. The lines of this folder were not pushed"
                 )
 
     def _stored_digests(self, table: LineTable, seq: int, most: int) -> dict[int, bytes]:
@@ -278,6 +292,8 @@ class RunPuller:
             lines = sum(self._append(table, partial) for table in wanted)
             only = None if files is None else _blobs_named_in(partial / table.file for table in wanted)
             pull_blobs(self._connection, self._run_id, partial / "blobs", only=only)
+            if files is None:
+                lines += pull_reviews(self._connection, self._url, self._run_id, partial)
             descriptor = os.open(partial / RUN_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self._record())
@@ -292,11 +308,18 @@ class RunPuller:
             raise self._different_run_error(folder, RUN_FILE)
         lock = RunLock(folder)
         try:
+            labels_lock = RunLock(folder, LABELS_LOCK, what="the label file of run", wait_s=WAIT_S)
+        except BaseException:
+            lock.release()
+            raise
+        try:
             for table in TABLES:
                 self._compare(table, folder)
             pull_blobs(self._connection, self._run_id, folder / "blobs")
-            return Pulled(folder, sum(self._append(table, folder) for table in TABLES))
+            queues = pull_reviews(self._connection, self._url, self._run_id, folder)
+            return Pulled(folder, queues + sum(self._append(table, folder) for table in TABLES))
         finally:
+            labels_lock.release()
             lock.release()
 
     def _record(self) -> bytes:

@@ -14,6 +14,7 @@ from msgspec import Struct, defstruct
 
 from agentv.types.moments import read_moment
 from agentv.types.records.answer import Answer
+from agentv.types.records.category import CategoryEvent
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord
@@ -171,6 +172,12 @@ TABLES = (
         "agentv.labels",
         Label,
         {**_RESULT_KEY, **{name: name for name in ("answer_key", "criterion", "annotator", "time")}},
+    ),
+    LineTable(
+        "categories.jsonl",
+        "agentv.categories",
+        CategoryEvent,
+        {name: name for name in ("type", "name", "by", "time")},
     ),
     EVENTS,
 )

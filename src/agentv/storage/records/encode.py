@@ -20,7 +20,7 @@ from agentv.types.messages_json import message_to_json, messages_to_json, part_t
 from agentv.types.moments import to_utc
 from agentv.types.records.answer import Answer, Partial
 from agentv.types.records.label import Label
-from agentv.types.records.result import EXPORT_KEYS, RAW_REQUEST, REQUEST, CaseResult
+from agentv.types.records.result import EXPORT_KEYS, ORIGIN, RAW_REQUEST, REQUEST, CaseResult
 from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
 from agentv.types.stored import EVENT_SCHEMA, rounded_ms
 
@@ -243,8 +243,8 @@ def export_record(result: CaseResult, *, include_trace: bool = False) -> JsonObj
 
     `trace` and `output_messages`, also those of `partial`, are included only with `include_trace`. A result in the
     single form has its evaluator's fields at the top level instead of `evaluator_results` (seed REQ-EVAL-008). A
-    request to a judge has both names of the seeds, `evaluator_provider_request` and `evaluator_raw_request`. Values
-    from plug-ins that are not JSON are converted as in the run folder.
+    request to a judge has both names of the seeds, `evaluator_provider_request` and `evaluator_raw_request`. `origin`
+    is where the row was read from. Values from plug-ins that are not JSON are converted as in the run folder.
     """
     return decode(export_line(result, include_trace=include_trace))
 
@@ -262,6 +262,9 @@ def export_line(result: CaseResult, *, include_trace: bool = False) -> bytes:
         record |= _flat_fields(evaluators)
     else:
         record["evaluator_results"] = list(map(_exported_evaluator, evaluators))
+    origin = result.origin
+    if origin is not None:
+        record[ORIGIN] = origin.to_json()
     return encode({key: record[key] for key in EXPORT_KEYS if key in record})
 
 

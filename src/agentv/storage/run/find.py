@@ -68,9 +68,9 @@ class UnknownRunError(ConfigError):
 def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     """Return the folder of the run that `reference` names; `without` is the id of a run to skip.
 
-    `reference` is `latest`, `latest~1` (the run before it), a path, an id, a name, or the start of an id or of its
-    random suffix. They are tried in this order until any run matches. Raises ConfigError, listing the runs, when no run
-    or several runs match.
+    `reference` is `latest`, `latest~1` (the run before it), a path, a folder, an id, a name, or the start of a folder
+    or id, or of its random suffix. They are tried in this order until any run matches. Raises ConfigError, listing the
+    runs, when no run or several runs match.
     """
     folders = [folder for folder in list_run_folders(home) if folder.name != without]
     latest = _LATEST.fullmatch(reference)
@@ -86,9 +86,9 @@ def find_run(home: Path, reference: str, *, without: str | None = None) -> Path:
     if len(matching) == 1:
         return matching[0]
     if matching:
-        is_name = _name_of(matching[0]) == reference
-        verb = "is the name of" if is_name else "matches"
-        advice = "give an id" if is_name else "give more characters of an id"
+        is_name, is_id = _name_of(matching[0]) == reference, _id_of(matching[0]) == reference
+        verb = "is the id of" if is_id else "is the name of" if is_name else "matches"
+        advice = "give a folder" if is_id else "give an id" if is_name else "give more characters of an id"
         raise ConfigError(f"{reference!r} {verb} {len(matching)} runs; {advice}: {_names(matching)}")
     if path.suffix == LOG_SUFFIX and path.is_file():
         raise ConfigError(
@@ -134,14 +134,20 @@ def _matching(folders: Sequence[Path], reference: str) -> list[Path]:
     exact = [folder for folder in folders if folder.name == reference]
     if exact or not reference:
         return exact
-    named = [folder for folder in folders if _name_of(folder) == reference]
-    if named:
-        return named
-    return [
+    # A folder that was renamed is found by both names.
+    names = {folder: (folder.name, _id_of(folder)) for folder in folders}
+    of_id = [folder for folder, (_, run_id) in names.items() if run_id == reference]
+    named = of_id or [folder for folder in folders if _name_of(folder) == reference]
+    return named or [
         folder
-        for folder in folders
-        if folder.name.startswith(reference) or folder.name.rpartition("-")[2].startswith(reference)
+        for folder, both in names.items()
+        if any(each.startswith(reference) or each.rpartition("-")[2].startswith(reference) for each in both)
     ]
+
+
+def _id_of(folder: Path) -> str:
+    run = readable_run(folder)
+    return folder.name if run is None else run.run_id
 
 
 def _name_of(folder: Path) -> str | None:

@@ -2,19 +2,18 @@
 
 import shutil
 from array import array
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from msgspec.structs import replace
 
 from agentv.scoring.keys.identity import DigestMap, digest_64
 from agentv.storage.run.first_answers import slot_name
 from agentv.storage.run.folder import RunFolder
-from agentv.storage.run.labels import append_labels
+from agentv.storage.run.merged_reviews import MergedRun, merge_reviews
 from agentv.storage.run.stored import TARGET_CHANGED, StoredRun
 from agentv.types.errors import ConfigError, StorageError
-from agentv.types.records.answer import AnswerRef
-from agentv.types.records.label import Label
+from agentv.types.records.answer import AnswerRef, ResultKey
 from agentv.types.records.result import CaseResult
 
 _SHOWN = 5
@@ -43,20 +42,38 @@ def find_owners(runs: Sequence[StoredRun], *, refuses_conflicts: bool = True) ->
     return owners
 
 
-def merge_into(store: RunFolder, runs: Sequence[StoredRun], owners: DigestMap) -> None:
-    """Write the results of all runs, of every generation; each result has the id of its original run."""
+def merge_into(store: RunFolder, runs: Sequence[StoredRun], owners: DigestMap, *, now: datetime) -> list[str]:
+    """Write the results of all runs, of every generation, and what people said of them; return notes for the user.
+
+    Each result has the id of its original run.
+    """
+    merged = []
     for index, run in enumerate(runs):
         store.note("merged", {"run_id": run.run_id, "shard": run.run.shard})
-        _copy(store, run, owners, index)
+        new_numbers = _copy(store, run, owners, index)
+        merged.append(MergedRun(run, _refs(run, owners, index, new_numbers)))
+    return merge_reviews(store, merged, now=now)
 
 
-def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, index: int) -> None:
+def _refs(
+    run: StoredRun, owners: DigestMap, index: int, new_numbers: "array[int]"
+) -> Callable[[ResultKey, int], AnswerRef | None]:
+    def new_ref(slot: ResultKey, seq: int) -> AnswerRef | None:
+        if owners.get(slot_name(slot)) != index:
+            return None
+        return _new_ref("a label or a review queue", slot, seq, new_numbers, run)
+
+    return new_ref
+
+
+def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, index: int) -> "array[int]":
+    """Copy the lines of a run; return the number of each of its answers in the new run, -1 if it is not merged."""
     blobs = run.folder / "blobs"
     if blobs.is_dir():
         shutil.copytree(blobs, f"{store.folder}/blobs", dirs_exist_ok=True)
     for case in run.cases():
         store.append_case(case)
-    new_numbers = array("q")  # the number of each answer in the new run, -1 if it is not merged
+    new_numbers = array("q")
     for answer in run.all_answers():
         owner = owners.get(slot_name(answer.slot))
         if owner is None:  # answered, but not judged
@@ -66,26 +83,22 @@ def _copy(store: RunFolder, run: StoredRun, owners: DigestMap, index: int) -> No
         new_numbers.append(-1 if seq is None else seq)
     for row in run.all_results():
         if owners.get(slot_name(row.slot)) in (None, index):
-            ref = None if row.answer_seq is None else _new_ref(row, row.answer_seq, new_numbers, run)
+            ref = None if row.answer_seq is None else _new_ref("the result", row.slot, row.answer_seq, new_numbers, run)
             store.append(replace(row, answer_ref=ref))
     for event in run.events():
         if event.type == TARGET_CHANGED:
             store.note(TARGET_CHANGED, event.fields)
     for key in run.retired():
         store.note("case_retired", {"slot": key.to_json()})
-    owned = (label for label in run.all_labels() if owners.get(slot_name(label.slot)) == index)
-    labels = [replace(label, answer_ref=_new_ref(label, label.answer_seq, new_numbers, run)) for label in owned]
-    if labels:
-        append_labels(Path(store.folder), labels, run_id=store.run_id, note=store.note)
+    return new_numbers
 
 
-def _new_ref(line: CaseResult | Label, seq: int, new_numbers: "array[int]", run: StoredRun) -> AnswerRef:
+def _new_ref(what: str, slot: ResultKey, seq: int, new_numbers: "array[int]", run: StoredRun) -> AnswerRef:
     """Return the reference to an answer in the new run. Raises StorageError if there is no such answer."""
     number = new_numbers[seq] if 0 <= seq < len(new_numbers) else -1
     if number < 0:
-        what = "a label" if isinstance(line, Label) else "the result"
         raise StorageError(
-            f"{run.folder}: {what} of case {line.slot.eval_id!r} refers to answer {seq}, which is not in "
+            f"{run.folder}: {what} of case {slot.eval_id!r} refers to answer {seq}, which is not in "
             "answers.jsonl; restore this file from a copy"
         )
     return AnswerRef(number)

@@ -21,13 +21,18 @@ def save_queue(folder: Path, queue: ReviewQueue) -> Path:
 
     Raises ConfigError for a bad name and if there is a queue of this name, StorageError if it cannot be written.
     """
-    path = _path(folder, queue.name)
+    return save_queue_file(folder, queue.name, pretty(to_record(queue)))
+
+
+def save_queue_file(folder: Path, name: str, data: bytes) -> Path:
+    """Write the content of a new queue's file, as `save_queue` does."""
+    path = _path(folder, name)
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        _write_new(path, pretty(to_record(queue)))
+        _write_new(path, data)
     except FileExistsError as error:
         raise ConfigError(
-            f"run {folder.name} has a queue {queue.name!r} already; a queue is never changed, because its labels have "
+            f"run {folder.name} has a queue {name!r} already; a queue is never changed, because its labels have "
             "the probabilities with which it was drawn. Draw more under another name"
         ) from error
     except OSError as error:
@@ -37,10 +42,19 @@ def save_queue(folder: Path, queue: ReviewQueue) -> Path:
 
 def load_queue(folder: Path, name: str) -> ReviewQueue:
     """Return a queue of a run. Raises ConfigError with the known names if there is none, StorageError if broken."""
+    data = load_queue_file(folder, name)
+    try:
+        return QUEUES.of_line(data)
+    except (ValueError, StorageError) as error:
+        raise StorageError(f"{_path(folder, name)}: {error}") from error
+
+
+def load_queue_file(folder: Path, name: str) -> bytes:
+    """Return the content of a queue's file. Raises ConfigError and StorageError as `load_queue` does."""
     path = _path(folder, name)
     try:
         with open_lines(path) as file:
-            data = file.read()
+            return file.read()
     except FileNotFoundError:
         known = queue_names(folder)
         near = nearest(name, known)
@@ -48,10 +62,6 @@ def load_queue(folder: Path, name: str) -> ReviewQueue:
         raise ConfigError(f"run {folder.name} has no review queue {name!r}; {hint}") from None
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
-    try:
-        return QUEUES.of_line(data)
-    except (ValueError, StorageError) as error:
-        raise StorageError(f"{path}: {error}") from error
 
 
 def queue_names(folder: Path) -> list[str]:

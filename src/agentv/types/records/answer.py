@@ -1,5 +1,6 @@
 """A target's answer: a line of answers.jsonl."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -62,6 +63,23 @@ class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
     trace_id: str = ""
     """`trace_id` and `span_id` are those of the span that gave the answer; "" if it is not known."""
     span_id: str = ""
+
+    def to_json(self) -> JsonObject:
+        """Return the place as output and metadata have it, without what is not known."""
+        place: dict[str, JsonValue] = {"file": self.file, "line": self.line} if self.file else {}
+        if self.part > 1:
+            place["part"] = self.part
+        ids = {"trace_id": self.trace_id, "span_id": self.span_id}
+        return place | {name: each for name, each in ids.items() if each}
+
+    @classmethod
+    def from_json(cls, value: JsonValue) -> "Origin | None":
+        """Return the place in such an object; None for a value that names neither a file nor a trace."""
+        if not isinstance(value, Mapping):
+            return None
+        file, trace_id, span_id = (str(value.get(name) or "") for name in ("file", "trace_id", "span_id"))
+        line, part = (number if type(number := value.get(name)) is int else 0 for name in ("line", "part"))
+        return cls(file, line, max(part, 1), "", trace_id, span_id) if file or trace_id else None
 
 
 class Partial(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -11,7 +11,7 @@ from agentv.types.evaluation import EvaluatorResult, Verdict
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import StoredMessages, TraceEvent, TraceSummary
-from agentv.types.records.answer import AnswerRef, Partial, Rerun, ResultKey
+from agentv.types.records.answer import AnswerRef, Origin, Partial, Rerun, ResultKey
 from agentv.types.stored import RESULT_SCHEMA, StoredDuration, StoredGeneration, StoredScore, always
 from agentv.types.usage import StoredCost, StoredCount, Usage
 from agentv.types.views import Line, View, escape, one_line, reason_of, score_text, view_html, view_of, view_text
@@ -175,6 +175,20 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
         return self.session_id or self.conversation_id
 
     @property
+    def origin(self) -> Origin | None:
+        """Where the answer was read from, else what its case was made from; None if neither was read from a log.
+
+        A line of a log, a span, or what the metadata has under `origin`, else under `trace_id` and `span_id`.
+        """
+        if self.line_digest:
+            return Origin(self.file, self.line, self.part, self.line_digest, self.trace_id, self.span_id)
+        own = {name: each for name, each in (("trace_id", self.trace_id), ("span_id", self.span_id)) if each}
+        named = self.metadata.get(ORIGIN)
+        if isinstance(named, Mapping):
+            return Origin.from_json({**named, **own})
+        return Origin.from_json(own or {name: self.metadata.get(name) for name in ("trace_id", "span_id")})
+
+    @property
     def passed(self) -> bool | None:
         """True if the verdict is `pass` and there is no error; None if no evaluator reached a verdict."""
         if self.verdict is None and not any(each.passed is not None for each in self.evaluator_results):
@@ -251,8 +265,10 @@ def _line_of(result: EvaluatorResult) -> Line:
 
 
 _KEYS_NOT_EXPORTED = frozenset(
-    {"seq", "slot", "answer_key", "score_key", "answer_ref", "single_form", "file", "line", "part", "line_digest"}
+    "seq slot answer_key score_key answer_ref single_form file line part line_digest trace_id span_id".split()  # noqa: SIM905 - a list of words
 )
+ORIGIN = "origin"
+"""The key of the place that a row was read from, in exports and in metadata."""
 REQUEST = "evaluator_provider_request"
 """The key of the request to a judge."""
 RAW_REQUEST = "evaluator_raw_request"
@@ -265,6 +281,7 @@ def _export_keys() -> Iterator[str]:
             yield key
         if key == "evaluator_results":
             yield from (REQUEST, RAW_REQUEST, "evaluator_error")
+    yield ORIGIN
 
 
 EXPORT_KEYS = tuple(_export_keys())

@@ -86,7 +86,9 @@ class ReviewQueue(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def draw_of(self, item: QueueItem) -> Draw | None:
         """Return how an item was drawn, for its label; None for a golden item."""
-        stratum = next((each for each in self.strata if each.name == item.stratum), None)
+        named = [each for each in self.strata if each.name == item.stratum]
+        # In a run merged from shards, a stratum may be there once for each probability.
+        stratum = min(named, key=lambda each: abs(each.p - item.p), default=None)
         if item.golden is not None or stratum is None:
             return None
         return Draw(self.name, self.seed, item.stratum, item.p, stratum.n, stratum.size)

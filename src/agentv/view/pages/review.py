@@ -11,10 +11,11 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.records.label import OVERALL, Label
 from agentv.view.access import READER
 from agentv.view.address import Query, path_to
+from agentv.view.blind import blind_work
 from agentv.view.elements import state_badge
 from agentv.view.pages.label_form import label_form, sent_label, verdict_text
 from agentv.view.pages.page import Page, Request, Saved
-from agentv.view.reviews import GivenItem, ReviewRefusedError, ReviewSession, UnknownItemError
+from agentv.view.reviews import OTHER_PAGES, GivenItem, ReviewRefusedError, ReviewSession, UnknownItemError
 
 _WHOLE = "Is the answer as a whole good enough?"
 _OPEN_WITH_LINK = "open the link that `agentv review` printed for you"
@@ -33,12 +34,32 @@ def session_of(request: Request) -> ReviewSession:
 
 
 def check_blind(request: Request) -> None:
-    """Raise ReviewRefusedError if a page would show a reviewer at work what the review hides: all others would."""
-    if request.reviewer != READER and not request.path.startswith("/q/") and request.reviews.is_blind(request.reviewer):
-        raise ReviewRefusedError(
-            "you review without seeing judge, model and other reviewers, which this page shows; it opens for you when "
-            f"all your answers are labelled. To go on, {_OPEN_WITH_LINK}"
-        )
+    """Raise ReviewRefusedError for a page that shows a reviewer what a blind queue hides that waits for them.
+
+    The link of a reviewer opens the queues that are reviewed here. A page that shows judge, target or other reviewers
+    waits for the blind queues: if it shows a queue, for those of the same answers, else for all of the project.
+    """
+    reviewer = request.reviewer
+    if reviewer == READER:
+        return
+    session = None
+    if "queue" in request.names:
+        if "@" in request.names["queue"]:
+            raise ReviewRefusedError(f"your link opens the queues that are reviewed here; {_OPEN_WITH_LINK}")
+        session = session_of(request)
+        if session.queue.blind and not request.path.removesuffix(".json").endswith("/conflicts"):
+            return
+    work = blind_work(request.library.home, reviewer, request.reviews.reviewed(reviewer), request.reviews.of_run)
+    for each in work:
+        # A queue itself says what is left in it.
+        if session is None or (each.session is not session and each.is_about(session)):
+            raise ReviewRefusedError(
+                f"you review {each} without seeing judge, target and other reviewers, which this page shows; it opens "
+                f"for you when these are labelled. To go on, {_OPEN_WITH_LINK}"
+            )
+    if session is None:
+        for own in request.reviews.reviewed(reviewer):
+            own.note_seen(reviewer, *OTHER_PAGES)
 
 
 def reviewer_of(request: Request) -> str:

@@ -10,6 +10,7 @@ from agentv.reports.run.views import RERUN_TEXTS, RowDetail
 from agentv.reports.text.amounts import seconds_text
 from agentv.reports.text.markup import Html, element
 from agentv.scoring.results.aggregation import row_state
+from agentv.storage.index.row_query import RowQuery
 from agentv.storage.records.encode import export_record, to_record
 from agentv.storage.run.stored import StoredRun
 from agentv.types.evaluation import EvaluatorResult
@@ -24,6 +25,8 @@ from agentv.view.pages.run import run_links, run_trail
 from agentv.view.pages.texts import links_to_texts, text_part, texts_of
 
 _MAX_DIGITS = 10
+_MAX_TRIALS = 100
+"""The number of trials that are linked to."""
 
 
 def row_page(request: Request) -> Page:
@@ -82,6 +85,7 @@ def _page(request: Request, stored: StoredRun, detail: RowDetail) -> Page:
     rerun = "" if result.rerun is None else f", a re-run ({RERUN_TEXTS[result.rerun]}) that does not count"
     parts = [
         element("h1", state_badge(state), f" {row_score(result)} ", element("span", name, dir="auto"), rerun),
+        _trials(request, stored, result),
         element("h2", "Result", class_="unseen"),
         *row_parts(detail, stored.run_id),
         *_judges(result.evaluator_results),
@@ -96,6 +100,33 @@ def _page(request: Request, stored: StoredRun, detail: RowDetail) -> Page:
         trail=(*run_trail(stored), Link("Rows", path_to("r", stored.run_id, "rows"))),
         links=run_links(stored, request.library.run_before(stored)),
     )
+
+
+def _trials(request: Request, stored: StoredRun, result: CaseResult) -> Html | None:
+    """Return links to the trials of a result's case, with its prompt and target; None if there is only one."""
+    slot = result.slot
+    query = RowQuery(case=slot.eval_id, suites=(slot.suite,), targets=(slot.target,))
+    entries = request.library.entries(stored, query)
+    trials = {each.line: each for each in entries if replace(each.slot, trial=slot.trial) == slot}
+    if len(trials) <= 1:
+        return None
+    found = sorted(trials.values(), key=lambda each: each.slot.trial)
+    items = (
+        element(
+            "li",
+            element(
+                "a",
+                f"trial {each.slot.trial + 1}",
+                href=path_to("r", stored.run_id, "row", str(each.line - 1)),
+                aria_current="page" if each.line - 1 == result.seq else None,
+            ),
+            " ",
+            state_badge(each.state),
+        )
+        for each in found[:_MAX_TRIALS]
+    )
+    more = element("li", f"and {len(found) - _MAX_TRIALS:,} more") if len(found) > _MAX_TRIALS else None
+    return element("nav", element("ul", *items, more), class_="choice", aria_label="Trials")
 
 
 def _judges(results: Sequence[EvaluatorResult]) -> Iterator[Html]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.reports.run.row_text import cell_text
 from agentv.reports.run.views import counts_text
@@ -10,12 +11,12 @@ from agentv.reports.text.amounts import count_text, money_text, score_text, seco
 from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Child, Html, element
 from agentv.reports.text.printable import one_line
-from agentv.storage.index.row_query import CursorPage, Facets, RowEntry, RowQuery
+from agentv.storage.index.row_query import Counted, CursorPage, Facets, RowEntry, RowQuery
 from agentv.storage.index.texts import RowTexts
 from agentv.storage.run.recorded_verdict import recorded_sentence
 from agentv.storage.run.stored import StoredRun
 from agentv.types.json_value import JsonObject
-from agentv.view.address import PAGE_ROWS, Query, path_to, row_query
+from agentv.view.address import ALL_TRIALS, PAGE_ROWS, Query, path_to, row_query
 from agentv.view.elements import facet_list, filter_chips, search_field, state_badge, table
 from agentv.view.indexing import FoundRows
 from agentv.view.pages.page import Page, Request
@@ -40,7 +41,8 @@ _DESCENDING_FIRST = ("cost", "duration")
 def rows_page(request: Request) -> Page:
     """Return one page of a run's results."""
     stored = request.library.open(request.names["run"])
-    address, query = request.query, row_query(request.query)
+    address = request.query
+    query = replace(row_query(address), one_trial=address.last("trial") is None)
     found = request.library.rows(stored, query)
     path = path_to("r", stored.run_id, "rows")
     facets = {} if found.counted is None else shown_facets(found.counted.facets)
@@ -52,7 +54,8 @@ def rows_page(request: Request) -> Page:
         search_field(path, address, label="Search cases, questions and answers"),
         filter_chips(path, address),
         facet_list(path, address, facets),
-        element("p", _count_text(found, first), id="count"),
+        element("p", _count_text(found, query, first), id="count"),
+        _trials_note(path, address, query, found.page),
         *_notes(found, query),
         table(list(_heads(path, address, query)), [row.element() for row in rows], label="Rows") if rows else None,
         _pages(path, address, found, first),
@@ -99,13 +102,39 @@ def _first_number(address: Query) -> int:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < _MAX_DIGITS else 1
 
 
-def _count_text(found: FoundRows, first: int) -> str:
-    progress, rows = found.page.progress, len(found.page.rows)
+def _count_text(found: FoundRows, query: RowQuery, first: int) -> str:
+    page = found.page
+    progress, rows, results = page.progress, len(page.rows), sum(page.counts.values())
     indexed = "" if progress.is_complete else f"; {progress.share:.0%} of the run is indexed"
     if not rows:
         return f"No result matches{indexed}."
-    total = "counting" if found.counted is None else f"of {count_text(found.counted.total, 'result')}"
+    if found.counted is None:
+        total = "counting"
+    elif query.one_trial and page.entries < results:
+        total = f"of {_cases_text(found.counted)}"
+        if found.counted.total == page.entries:
+            total += f", {count_text(results, 'result')}"
+    else:
+        total = f"of {count_text(found.counted.total, 'result')}"
     return f"{first:,}–{first + rows - 1:,} {total}{indexed}"  # noqa: RUF001 - a range
+
+
+def _cases_text(counted: Counted) -> str:
+    """Return `1,200 cases`; of several targets or prompts `2,400 cases by target`."""
+    parts = {"prompt": counted.facets.prompts, "target": counted.facets.targets}
+    several = [name for name, values in parts.items() if len(values) > 1]
+    by = f" by {' and '.join(several)}" if several else ""
+    return f"{count_text(counted.total, 'case')}{by}"
+
+
+def _trials_note(path: str, address: Query, query: RowQuery, page: CursorPage) -> Html | None:
+    """Return what a case with several trials is listed by; None if no case has several, or each is listed."""
+    results = sum(page.counts.values())
+    if not query.one_trial or page.entries == results:
+        return None
+    link = element("a", "List each trial", href=address.choosing("trial", ALL_TRIALS).address(path))
+    text = "Of the trials of a case, the worst is shown; search, filters and order look at that one. "
+    return element("p", element("small", text, link))
 
 
 def _notes(found: FoundRows, query: RowQuery) -> Iterator[Html]:
@@ -144,12 +173,13 @@ class _Row(Struct, frozen=True):
     def element(self) -> Html:
         """Return the row of the table."""
         entry, slot = self.entry, self.entry.slot
-        trial = f" trial {slot.trial + 1}" if slot.trial else ""
         name = element("a", slot.eval_id, href=path_to("r", self.run_id, "row", str(entry.line - 1)), dir="auto")
+        passed, trials = entry.trials or (0, 1)
+        trial = f" trial {slot.trial + 1}" if slot.trial or trials > 1 else ""
         took = None if entry.duration_ms is None else entry.duration_ms / 1000
         return element(
             "tr",
-            element("td", state_badge(entry.state)),
+            element("td", state_badge(entry.state), _passed(passed, trials)),
             element("th", name, element("small", f"{cell_text(slot.target, slot.prompt)}{trial}"), scope="row"),
             _line(self.texts.question or ""),
             _line(self.texts.answer),
@@ -172,6 +202,8 @@ class _Row(Struct, frozen=True):
             **self.entry.slot.to_json(),
             "seq": self.entry.line - 1,
             "state": self.entry.state,
+            "passed": None if self.entry.trials is None else self.entry.trials[0],
+            "trials": None if self.entry.trials is None else self.entry.trials[1],
             "score": self.entry.score,
             "question": self.texts.question,
             "answer": self.texts.answer,
@@ -180,6 +212,10 @@ class _Row(Struct, frozen=True):
             "cost_usd": self.entry.cost_usd,
             "duration_ms": self.entry.duration_ms,
         }
+
+
+def _passed(passed: int, trials: int) -> Html | None:
+    return element("small", f"{passed:,} of {trials:,} passed") if trials > 1 else None
 
 
 def _line(text: str) -> Html:

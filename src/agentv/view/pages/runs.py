@@ -1,5 +1,6 @@
 """The list of runs."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from agentv.reports.run.views import rate_text
@@ -18,10 +19,12 @@ _VERDICT_STATES = {"PASS": "pass", "FAIL": "fail", "INCOMPLETE": "error"}
 def runs_page(request: Request) -> Page:
     """Return the newest runs, filtered by a text in their names, tags, eval files or ids."""
     wanted = (request.query.last("q") or "").lower()
-    runs = [run for run in request.library.runs() if wanted in _searched(run)]
+    known = request.library.runs()
+    copies = Counter(run.run_id for run in known)
+    runs = [run for run in known if wanted in _searched(run)]
     shown = runs[:_MAX_RUNS]
     more = len(runs) - len(shown)
-    body = element("tbody", *map(_row, shown))
+    body = element("tbody", *(_row(run, is_copied=copies[run.run_id] > 1) for run in shown))
     heads = ("compare", "run", "verdict", "pass rate", "eval files", "started")
     table = element("table", element("thead", element("tr", *(element("th", h, scope="col") for h in heads))), body)
     region = element("div", table, class_="scroll list", tabindex="0", role="region", aria_label="Runs")
@@ -57,21 +60,25 @@ def _searched(run: ListedRun) -> str:
     return "\n".join(texts).lower()
 
 
-def _row(run: ListedRun) -> Html:
+def _row(run: ListedRun, *, is_copied: bool) -> Html:
     record, state = run.run, shown_state(run)
     name = run.run_id if record is None or not record.name else record.name
     tags = () if record is None else record.tags
-    ids = None if name == run.run_id else element("small", run.run_id)
+    # Of several folders with one id, only that with its name has pages of its own.
+    is_copy = is_copied and run.folder.name != run.run_id
+    other = "" if run.folder.name == run.run_id else f"folder {run.folder.name}"
+    ids = " · ".join(filter(None, ("" if name == run.run_id else run.run_id, other)))
     head = element(
         "th",
-        element("a", name, href=path_to("r", run.run_id)) if run.problem is None else name,
+        element("a", name, href=path_to("r", run.run_id)) if run.problem is None and not is_copy else name,
         *(element("span", tag, class_="chip") for tag in tags),
-        ids,
+        element("small", ids) if ids else None,
         scope="row",
         dir="auto",
     )
-    if run.problem is not None:
-        return element("tr", element("td"), head, element("td", run.problem, colspan="4", class_="wide"))
+    problem = f"a copy; to see it: agentv view {run.folder}" if is_copy else run.problem
+    if problem is not None:
+        return element("tr", element("td"), head, element("td", problem, colspan="4", class_="wide"))
     mark = element("input", type="checkbox", name="run", value=run.run_id, aria_label=f"compare {name}")
     return element(
         "tr",

@@ -96,7 +96,7 @@ async function load(url, options = {}) {
   request?.abort();
   const own = (request = new AbortController());
   const response = await fetch(url, { signal: own.signal, ...options });
-  const text = response.status === 304 ? "" : await response.text();
+  const text = await response.text();
   const page = new DOMParser().parseFromString(text, "text/html");
   return { response, title: page.title, next: page.getElementById("content"), isStale: () => own !== request };
 }

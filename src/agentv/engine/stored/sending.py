@@ -1,11 +1,12 @@
-"""Evaluations of a stored run, sent to an OpenTelemetry collector. The stored run is the queue."""
+"""Results of a stored run, sent to a destination such as an OpenTelemetry collector. The stored run is the queue."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
-from urllib.parse import unquote
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,18 +15,14 @@ from agentv.storage.run.find import runs_folder
 from agentv.storage.run.sent import Position, SentFile, lines_after, results_after
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.storage.run.stored_rows import StoredCases
-from agentv.telemetry.collector import Collector, Signal
-from agentv.telemetry.evaluations import Exported, RunContent, exported_result
-from agentv.telemetry.otlp_out import Source, logs_request, traces_request
-from agentv.telemetry.post import Accepted, Refused, post
+from agentv.telemetry.destination import Delivered, Destination, Omitted
+from agentv.telemetry.post import Refused
 from agentv.templating.secrets import SecretRedactor
 from agentv.types.errors import StorageError
-from agentv.types.events import RowFinished, RowKept, RowRerun, RunEvent, RunStarted
+from agentv.types.events import RowFinished, RowKept, RowRerun, RunEnded, RunEvent, RunStarted
 from agentv.types.records.result import CaseResult
 from agentv.types.records.run import CaseRecord
-from agentv.version import __version__
 
-MAX_ROWS = 256
 MAX_BYTES = 1 << 20
 """The stored size of the results of one request; a single result may be larger."""
 
@@ -37,7 +34,7 @@ _GATHER_S = 1.0
 
 _BACKOFF_S, _MAX_BACKOFF_S, _DAY_S = 1.0, 60.0, 86_400.0
 MAX_REASON = 200
-"""The characters of a collector's own words that are shown."""
+"""The characters of a destination's own words that are shown."""
 
 _ATTEMPTS = 3
 """How often an export in the foreground tries in vain before it gives up."""
@@ -47,54 +44,44 @@ class ExportReport(Struct, frozen=True):
     """What an export has sent, counted in results, and what is left."""
 
     run_id: str
-    collector: Collector
-    with_content: bool
+    destination: Destination[Any]
     sent: int
     unsent: int
-    rejected: int = 0
-    """The spans or log records in accepted requests that the collector says it dropped."""
+    omitted: Mapping[str, int] = {}
+    """The results that the destination has no place for, counted by the reason."""
+    dropped: int = 0
+    """The records in accepted requests that the destination says it dropped."""
     reason: str | None = None
-    """Why results are unsent, or were rejected."""
-    without_logs: str | None = None
-    """Why the collector gets no log records; None if it gets them."""
+    """Why results are unsent, or records were dropped."""
+    left_out: str | None = None
+    """Why a channel that does not count is left out, such as that of log records; None if it is not."""
 
     @property
     def command(self) -> str:
-        """The command that sends the rest."""
-        content = " --otel-content" if self.with_content else ""
-        return f"agentv runs export {self.collector.option}{content} {self.run_id}"
+        """The command that sends the rest; without a rest, the one that sends all again."""
+        resend = "" if self.unsent else " --resend"
+        return f"agentv runs export {self.destination.option}{resend} {self.run_id}"
 
 
 class Exporter:
-    """Sends the results of a run that a collector does not have yet, and notes in the run's folder what was sent."""
+    """Sends the results of a run that a destination does not have yet, and notes in the run's folder what was sent."""
 
-    def __init__(
-        self,
-        folder: Path,
-        collector: Collector,
-        *,
-        with_content: bool = False,
-        resends: bool = False,
-        env: Mapping[str, str],
-    ) -> None:
+    def __init__(self, folder: Path, destination: Destination[Any], *, resends: bool = False) -> None:
         self.run: StoredRun = open_run(folder)
-        self.sent = self.rejected = 0
-        self.reason: str | None = None
-        self._collector, self._with_content = collector, with_content
+        self._to = destination
+        self._sent = self._dropped = 0
+        self._omitted: Counter[str] = Counter()
+        self._reason: str | None = None
         self._file = SentFile(folder)
-        self._keys = {signal: collector.key(signal, with_content=with_content) for signal in collector.endpoints}
         self._positions = {
-            signal: Position() if resends else self._file.position(key) for signal, key in self._keys.items()
+            channel: Position() if resends else self._file.position(key)
+            for channel, key in destination.channels.items()
         }
-        self._redactor = SecretRedactor(
-            value for endpoint in collector.endpoints.values() for value in endpoint.headers.values()
-        )
-        self._source = Source(resource_attributes(env), "agentv", __version__)
-        self._content = RunContent(self.run.run.name, with_content)
+        self._redactor = SecretRedactor(destination.secrets)
         self._cases: StoredCases | None = None
-        self._most = MAX_ROWS
-        self._without: dict[Signal, str] = {}
-        self._read: tuple[Position, tuple[Exported, ...], Position] | None = None
+        self._most = destination.max_results
+        self._left_out: dict[str, str] = {}
+        self._read: tuple[Position, tuple[Any, ...], Position] | None = None
 
     def send(self, is_over: Callable[[], bool] = lambda: False) -> Refused | None:
         """Send all that is stored; return the refusal that ended it before, or None.
@@ -104,13 +91,13 @@ class Exporter:
         has_sent = True
         while has_sent and not is_over():
             has_sent = False
-            for signal in [each for each in self._keys if each not in self._without]:
-                exported, end = self._next(self._positions[signal])
-                refused = self._send_batch(signal, exported, end) if exported else None
+            for channel in [each for each in self._positions if each not in self._left_out]:
+                prepared, end = self._next(self._positions[channel])
+                refused = self._send_batch(channel, prepared, end) if prepared else None
                 if refused is not None:
-                    self.reason = refused.reason
+                    self._reason = refused.reason
                     return refused
-                has_sent = has_sent or bool(exported)
+                has_sent = has_sent or bool(prepared)
         return None
 
     def report(self) -> ExportReport:
@@ -118,13 +105,13 @@ class Exporter:
         unsent = lines_after(self.run.folder, self._positions[self._main])
         return ExportReport(
             self.run.run_id,
-            self._collector,
-            self._with_content,
-            sent=self.sent,
+            self._to,
+            sent=self._sent,
             unsent=unsent,
-            rejected=self.rejected,
-            reason=self.reason if unsent or self.rejected else None,
-            without_logs=self._without.get("logs"),
+            omitted=dict(self._omitted),
+            dropped=self._dropped,
+            reason=self._reason if unsent or self._dropped else None,
+            left_out=next(iter(self._left_out.values()), None),
         )
 
     def close(self) -> None:
@@ -134,63 +121,60 @@ class Exporter:
             self._cases = None
 
     @property
-    def _main(self) -> Signal:
-        """The signal by which sent results are counted."""
-        return next(iter(self._keys))
+    def _main(self) -> str:
+        """The channel by which sent results are counted."""
+        return next(iter(self._to.channels))
 
-    def _send_batch(self, signal: Signal, exported: Sequence[Exported], end: Position) -> Refused | None:
-        outcome = post(
-            self._collector.endpoints[signal],
-            self._request(signal, exported),
-            user_agent=f"agentv-OTLP-exporter/{__version__}",
-        )
-        if isinstance(outcome, Accepted):
-            if outcome.rejected is not None:
-                self.rejected += outcome.rejected.count
-                said = self._redactor.redact(outcome.rejected.message)[:MAX_REASON] or "no reason"
-                self.reason = f"the collector says: {said}"
-            self._advance(signal, end, sent=len(exported))
-            return None
-        if outcome.is_too_large:
-            if len(exported) > 1:
-                self._most = len(exported) // 2
+    def _send_batch(self, channel: str, prepared: Sequence[Any], end: Position) -> Refused | None:
+        items = [each for each in prepared if not isinstance(each, Omitted)]
+        outcome = self._to.send(channel, items) if items else Delivered()
+        if isinstance(outcome, Refused):
+            return self._refused(channel, prepared, end, outcome)
+        if outcome.dropped:
+            self._dropped += outcome.dropped
+            said = self._redactor.redact(outcome.reason or "")[:MAX_REASON] or "no reason"
+            self._reason = f"{self._to.title} says: {said}"
+        self._advance(channel, end, prepared, sent=len(items) - outcome.lost)
+        return None
+
+    def _refused(self, channel: str, prepared: Sequence[Any], end: Position, refused: Refused) -> Refused | None:
+        """Make the next request smaller or leave out the channel; return the refusal if neither helps."""
+        if refused.is_too_large:
+            if len(prepared) > 1:
+                self._most = len(prepared) // 2
                 self._read = None
                 return None
-            self.rejected += 1
-            self.reason = "a result is too large for the collector (HTTP 413)"
-            self._advance(signal, end, sent=0)
+            self._dropped += 1
+            self._reason = f"a result is too large for {self._to.title} (HTTP {refused.status})"
+            self._advance(channel, end, prepared, sent=0)
             return None
-        if signal != self._main and outcome.is_unsupported:
-            self._without[signal] = outcome.reason
+        if channel != self._main and refused.is_unsupported:
+            self._left_out[channel] = refused.reason
             return None
-        return outcome
+        return refused
 
-    def _advance(self, signal: Signal, end: Position, *, sent: int) -> None:
-        self._positions[signal] = end
-        if signal == self._main:
-            self.sent += sent
+    def _advance(self, channel: str, end: Position, prepared: Sequence[Any], *, sent: int) -> None:
+        self._positions[channel] = end
+        if channel == self._main:
+            self._sent += sent
+            self._omitted.update(each.why for each in prepared if isinstance(each, Omitted))
         try:
-            self._file.add(self._keys[signal], end)
+            self._file.add(self._to.channels[channel], end)
         except OSError as error:  # the results would only be sent again
-            self.reason = f"what was sent is not noted: {error.strerror or error}"
+            self._reason = f"what was sent is not noted: {error.strerror or error}"
 
-    def _request(self, signal: Signal, exported: Sequence[Exported]) -> bytes:
-        if signal == "traces":
-            return traces_request(self._source, (span for each in exported for span in each.spans))
-        return logs_request(self._source, (record for each in exported for record in each.logs))
-
-    def _next(self, start: Position) -> tuple[tuple[Exported, ...], Position]:
-        """Return the results after a position; those of the other signal are the same, and read once."""
+    def _next(self, start: Position) -> tuple[tuple[Any, ...], Position]:
+        """Return the results after a position; those of another channel are the same, and prepared once."""
         if self._read is None or self._read[0] != start or not self._read[1]:
             rows, end = results_after(self.run, start, most=self._most, most_bytes=MAX_BYTES)
-            cases = self._cases_of(rows)
-            exported = tuple(exported_result(row, self._content, case) for row, case in zip(rows, cases, strict=True))
-            self._read = start, exported, end
+            cases, name = self._cases_of(rows), self.run.run.name
+            prepared = tuple(self._to.prepare(row, name, case) for row, case in zip(rows, cases, strict=True))
+            self._read = start, prepared, end
         return self._read[1], self._read[2]
 
     def _cases_of(self, rows: Sequence[CaseResult]) -> Iterator[CaseRecord | None]:
-        """Yield the case of each result; None if content is not sent."""
-        if self._with_content and self._cases is None:
+        """Yield the case of each result; None if the destination does not want it."""
+        if self._to.wants_cases and self._cases is None:
             self._cases = StoredCases(self.run)
         if self._cases is not None:
             self._cases.refresh()
@@ -198,17 +182,8 @@ class Exporter:
             yield None if self._cases is None else self._cases.find(row.slot.suite, row.slot.eval_id)
 
 
-def resource_attributes(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes of the resource: those of the standard variables, and the service's name."""
-    pairs = (part.partition("=") for part in env.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
-    named = {key.strip(): unquote(value.strip()) for key, equals, value in pairs if equals and key.strip()}
-    return {"service.name": env.get("OTEL_SERVICE_NAME") or named.get("service.name") or "agentv"} | {
-        key: value for key, value in named.items() if key != "service.name"
-    }
-
-
 def export_run(exporter: Exporter, *, wait: Callable[[float], object] = time.sleep) -> ExportReport:
-    """Send the rest of a run and wait for it. A collector that refuses for now is tried again, a few times."""
+    """Send the rest of a run and wait for it. A destination that refuses for now is tried again, a few times."""
     for attempt in range(1, _ATTEMPTS + 1):
         refused = exporter.send()
         if refused is None or not refused.is_retryable or attempt == _ATTEMPTS:
@@ -221,7 +196,7 @@ def export_run(exporter: Exporter, *, wait: Callable[[float], object] = time.sle
 
 
 def _pause_s(refused: Refused, attempt: int) -> float:
-    """Return the seconds before the next attempt: as the collector asked, a day at most, else a growing pause."""
+    """Return the seconds before the next attempt: as the destination asked, a day at most, else a growing pause."""
     if refused.retry_after_s is not None:
         return min(refused.retry_after_s, _DAY_S)
     return min(_BACKOFF_S * (1 << min(attempt - 1, 10)), _MAX_BACKOFF_S)
@@ -230,15 +205,16 @@ def _pause_s(refused: Refused, attempt: int) -> float:
 class BackgroundExport:
     """An observer of a run that sends its stored results in a thread, and slows down nothing.
 
-    The thread reads what is stored: events only wake it. A collector that is dead, silent or slow keeps only the thread
-    waiting. `close` waits END_WAIT_S for the last results; then the thread is left behind, and ends with the process.
+    The thread reads what is stored: events only wake it. A destination that is dead, silent or slow keeps only the
+    thread waiting. `close` waits END_WAIT_S for the last results; then the thread is left behind, and ends with the
+    process.
     """
 
-    event_types: tuple[type[RunEvent], ...] = (RunStarted, RowFinished, RowRerun, RowKept)
+    event_types: tuple[type[RunEvent], ...] = (RunStarted, RowFinished, RowRerun, RowKept, RunEnded)
     needs_whole_rows = False
 
-    def __init__(self, home: Path, collector: Collector, *, with_content: bool = False, env: Mapping[str, str]) -> None:
-        self._home, self._collector, self._with_content, self._env = home, collector, with_content, env
+    def __init__(self, home: Path, destination: Destination[Any]) -> None:
+        self._home, self.destination = home, destination
         self._folder: Path | None = None
         self._thread: Thread | None = None
         self._exporter: Exporter | None = None
@@ -248,11 +224,14 @@ class BackgroundExport:
 
     def notify(self, event: RunEvent) -> None:
         """Wake the thread; start it with the first event that says which run it is."""
+        if isinstance(event, RunEnded):
+            self._end()
+            return
         if self._thread is None:
             self._folder = self._folder_of(event)
             if self._folder is None:
                 return
-            self._thread = Thread(target=self._work, name="agentv-otel", daemon=True)
+            self._thread = Thread(target=self._work, name=f"agentv-{self.destination.name}", daemon=True)
             self._thread.start()
         if not self._has_more.is_set():
             self._has_more.set()
@@ -266,12 +245,17 @@ class BackgroundExport:
         return None
 
     def close(self) -> None:
-        """Let the thread send the last results, and wait for it, END_WAIT_S at most."""
+        """Let the thread send the last results, and wait for it until END_WAIT_S after the run has ended."""
+        self._end()
         if self._thread is not None:
+            self._thread.join(max(0.0, self._ends_at - time.monotonic()))
+
+    def _end(self) -> None:
+        """Begin the time in which the last results are sent. Several exports of a run have the same time."""
+        if not self._ending.is_set():
             self._ends_at = time.monotonic() + END_WAIT_S
             self._ending.set()
             self._has_more.set()
-            self._thread.join(END_WAIT_S)
 
     def report(self) -> ExportReport | None:
         """Return what was sent; None if the run has no results. Call it after `close`."""
@@ -279,16 +263,14 @@ class BackgroundExport:
             return None
         if self._exporter is None:
             unsent = lines_after(self._folder, Position())
-            return ExportReport(self._folder.name, self._collector, self._with_content, 0, unsent, reason=self._problem)
+            return ExportReport(self._folder.name, self.destination, 0, unsent, reason=self._problem)
         found = self._exporter.report()
         reason = self._problem or found.reason or f"not done {END_WAIT_S:g} s after the run"
         return replace(found, reason=reason) if found.unsent else found
 
     def _work(self) -> None:
         try:
-            self._exporter = Exporter(
-                self._folder or Path(), self._collector, with_content=self._with_content, env=self._env
-            )
+            self._exporter = Exporter(self._folder or Path(), self.destination)
             with closing(self._exporter) as exporter:
                 self._send_until_end(exporter)
         except (StorageError, OSError) as error:
@@ -313,7 +295,7 @@ class BackgroundExport:
     def _waits_in_vain(self, refused: Refused, attempt: int) -> bool:
         """Wait before the next attempt; return True if there is none before the end.
 
-        The end of the run cuts a pause short, but not one that the collector asked for.
+        The end of the run cuts a pause short, but not one that the destination asked for.
         """
         was_ending, pause_s = self._ending.is_set(), _pause_s(refused, attempt)
         until = time.monotonic() + pause_s

@@ -8,8 +8,9 @@ from tests.support.carrying import AGENT
 from tests.support.collectors import Collector, collecting
 
 import agentv
-from agentv.engine.stored.otel import Exporter, export_run
+from agentv.engine.stored.sending import Exporter, export_run
 from agentv.telemetry.collector import find_collector
+from agentv.telemetry.otlp import OtlpDestination
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def pauses_of(run: Path, *responses: web.Response | None) -> tuple[list[float], 
 
     pauses: list[float] = []
     with collecting(respond) as collector:
-        exporter = Exporter(run, find_collector(collector.url, {}), env={})
+        exporter = Exporter(run, OtlpDestination(find_collector(collector.url, {}), env={}))
         report = export_run(exporter, wait=pauses.append)
     return pauses, report.sent, report.unsent
 

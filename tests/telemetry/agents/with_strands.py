@@ -1,0 +1,12 @@
+"""Ask an agent of Strands, which instruments itself."""
+
+from asking import send_to_receiver
+from shop import MODEL, QUESTIONS, SYSTEM, find_order
+from strands import Agent, tool
+from strands.models.openai import OpenAIModel
+
+provider = send_to_receiver()
+for question in QUESTIONS:
+    model = OpenAIModel(model_id=MODEL)
+    Agent(model, name="shop", system_prompt=SYSTEM, tools=[tool(find_order)], callback_handler=None)(question)
+provider.shutdown()
