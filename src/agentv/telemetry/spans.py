@@ -130,7 +130,7 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
     moment = _nanoseconds(time)
     return Span(
         trace_id=_text(_first(record, "traceId", "trace_id")),
-        span_id=_text(_first(record, "spanId", "span_id")),
+        span_id=_text(_first(record, "spanId", "span_id")) or _own_id(record),
         name=LOG_EVENT,
         start_ns=moment,
         end_ns=moment,
