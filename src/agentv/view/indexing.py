@@ -23,6 +23,7 @@ from agentv.storage.index.texts import RowTexts, StoredDetail
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.stored import StoredRun
 from agentv.types.results import CaseName
+from agentv.view.memory import return_free_memory
 
 _FIRST_WAIT_S = 0.3
 """How long the first request for a run waits for its index; a run of some thousand results is complete by then."""
@@ -76,6 +77,7 @@ class _Indexed(Struct):
             self.problem = str(error)
         else:
             self.problem = ""
+        return_free_memory()
 
 
 class RunIndexes:

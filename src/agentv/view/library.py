@@ -77,7 +77,10 @@ class Library:
 
     def runs(self) -> tuple[ListedRun, ...]:
         """Return the runs of the project, newest first."""
-        return self.index().runs()[::-1]
+        index = self.index()
+        runs = index.runs()
+        index.release_memory()  # each thread has its own index, and long runs fill it
+        return runs[::-1]
 
     def open(self, run_id: str) -> StoredRun:
         """Open the run with an id, with the start of one, or `latest`. Raises UnknownRunError, StorageError."""

@@ -6,6 +6,8 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 
+from agentv.view.memory import return_free_memory
+
 V = TypeVar("V")
 
 _REST_PER_WORK = 20
@@ -50,6 +52,7 @@ class RecentValues(Generic[V]):
                 return kept.values[0]
             started = self._clock()
             value = make()
+            return_free_memory()
             kept.values[:] = [value]
             kept.stamp, kept.made_at = stamp, self._clock()
             kept.took_s = kept.made_at - started

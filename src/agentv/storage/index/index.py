@@ -176,6 +176,11 @@ class RunIndex:
         found = self._query_file(lambda connection: find_sums(connection, folder))
         return load_sums(StoredRun(folder)) if found is None else found
 
+    def release_memory(self) -> None:
+        """Forget the pages of the file that are kept in memory."""
+        if self._file is not None:
+            self._file.execute("PRAGMA shrink_memory")
+
     def close(self) -> None:
         """Close the index."""
         for connection in (self._file, self._memory):

@@ -37,7 +37,7 @@ _MOST_CELLS = 5_000
 _MOST_REMEMBERED = 64
 """The most queries whose counts are remembered."""
 
-_CACHE_KIB = 16 * 1024
+_CACHE_KIB = 8 * 1024
 
 Found = TypeVar("Found")
 
