@@ -77,7 +77,8 @@ class SpanShelf:
         return self._ordered(self._traces)
 
     def _ordered(self, traces: Iterable[str]) -> list[str]:
-        return sorted(traces, key=lambda trace_id: (self._traces[trace_id].start_ns, trace_id))
+        """Return traces in order of their start; log records without a trace come last."""
+        return sorted(traces, key=lambda trace_id: (not trace_id, self._traces[trace_id].start_ns, trace_id))
 
     def spans(self, trace_id: str) -> Iterator[Span]:
         """Return the spans of a trace."""

@@ -219,8 +219,6 @@ def judged_row(
         row = replace(row, rescored=_rescored(task.stored))
     if list(rare.values()) != _NOTHING_RARE:
         row = replace(row, **rare)
-    if answer.origin is not None:
-        row = replace(row, trace_id=answer.origin.trace_id, span_id=answer.origin.span_id)
     return row if status != "skipped" else replace(row, reasoning=_why_unchecked(case, results) or row.reasoning)
 
 

@@ -21,7 +21,7 @@ from agentv.telemetry.spans import Span
 from agentv.types.errors import MessageError
 from agentv.types.provider import ProviderError, ProviderResponse, ReceivedSpans
 
-MOST_SPANS = 50_000
+MOST_SPANS = 20_000
 """The maximum number of spans of one call; further ones are counted, and not read."""
 _MOST_CLOSED = 10_000
 _FEW_SPANS = 500

@@ -39,9 +39,10 @@ _DEFAULTS: Final[Mapping[str, str]] = {
     SEMCONV: "gen_ai_latest_experimental",
     CAPTURE: "span_only",
     "TRACELOOP_TRACE_CONTENT": "true",
+    "AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED": "true",
+    "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE": "true",
 }
 """The variables that `otel: true` sets unless the user does: send spans soon, and with messages."""
-
 
 _PROXIES: Final = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 _LOOPBACK: Final = "127.0.0.1"

@@ -211,8 +211,7 @@ def error_page(title: str, message: str, *, status: int, hint: Child = None) -> 
         "section",
         element("h1", title),
         element("p", message),
-        element("p", hint) if hint is not None else None,
-        element("p", element("a", "To the list of runs", href="/")),
+        element("p", element("a", "To the list of runs", href="/") if hint is None else hint),
         class_="notice",
     )
     return Page(title=title, parts=[shown], data={"error": message}, status=status)

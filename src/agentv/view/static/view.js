@@ -207,7 +207,7 @@ async function send(form, submitter) {
   } catch { /* told below */ }
   main.ariaBusy = null;
   if (!loaded?.next) return warn(form, "Not sent: no connection to the viewer. Send it again.");
-  if (!loaded.response.ok) return warn(form, ...[...loaded.next.querySelectorAll(".notice p")].slice(0, -1));
+  if (!loaded.response.ok) return warn(form, ...loaded.next.querySelectorAll(".notice p"));
   history.replaceState(null, "", loaded.response.url);
   address = location.pathname + location.search;
   show(loaded, { isOther: true });
