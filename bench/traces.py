@@ -1,12 +1,13 @@
 """Traces read up to the answers: CPU per span and peak memory, from a file and from a pipe, in JSON and protobuf."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TypeAlias
+from typing import TypeAlias
 
 from bench.harness import ROOT
 from bench.measuring import Effort
@@ -64,16 +65,10 @@ def _read(path: Path, source: str, conversations: int) -> dict[str, float]:
         command, cwd=ROOT, stdin=subprocess.PIPE if source == "pipe" else subprocess.DEVNULL, stdout=subprocess.PIPE
     ) as process:
         if process.stdin is not None:
-            with path.open("rb") as file:
-                _copy(file, process.stdin)
-        output, _ = process.communicate()
+            with path.open("rb") as file, process.stdin as pipe:
+                shutil.copyfileobj(file, pipe)
+        output = b"" if process.stdout is None else process.stdout.read()
     used: dict[str, float] = json.loads(output)
     if used["answers"] != conversations * ANSWERS_PER_CONVERSATION:
         raise ValueError(f"{used['answers']} answers in {path.name} of {conversations} conversations")
     return used
-
-
-def _copy(file: IO[bytes], pipe: IO[bytes]) -> None:
-    while block := file.read(2**16):
-        pipe.write(block)
-    pipe.close()
