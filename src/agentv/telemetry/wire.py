@@ -16,6 +16,10 @@ class WireError(ValueError):
     """Bytes that are not an OTLP message."""
 
 
+class LargeExportError(WireError):
+    """An export with more parts than may be decoded."""
+
+
 class _Field(NamedTuple):
     name: str
     kind: str
@@ -75,6 +79,9 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIRE_TYPES = {"int": _VARINT, "bool": _VARINT, "fixed": _FIXED64, "double": _FIXED64, "fixed32": _FIXED32}
 """The wire type of each kind; texts, bytes and messages are `_BYTES`."""
 _MAX_DEPTH = 100
+_MOST_PARTS = 500_000
+_ANY_NUMBER = 2**63
+_BYTES_PER_PART = 64
 _MAX_VARINT_SHIFT = 63
 _LOW_BITS = 0x7F
 _LARGEST_FIELD = 2**29
@@ -83,27 +90,31 @@ _Raw: TypeAlias = int | bytes
 
 
 def decode_export(data: bytes, signal: Literal["traces", "logs"]) -> dict[str, JsonValue]:
-    """Return an export of spans or of log records as OTLP's JSON. Raises WireError."""
-    return _message(data, signal, _MAX_DEPTH)
+    """Return an export of spans or of log records as OTLP's JSON. Raises WireError.
+
+    An export of more than half a million parts, such as attributes, is refused: it would take far more memory than its
+    bytes.
+    """
+    return _Decoder(_MOST_PARTS).message(data, signal, _MAX_DEPTH)
 
 
 def decode_traces(data: bytes) -> dict[str, JsonValue]:
     """Return an export of spans, or of logs if it holds log records, as OTLP's JSON. Raises WireError."""
     # Both kinds of exports have the same outer fields; only their innermost messages tell them apart.
     try:
-        export = _message(data, "traces", _MAX_DEPTH)
+        export = _Decoder(_ANY_NUMBER).message(data, "traces", _MAX_DEPTH)
         is_read = not export or any(
             span.get("traceId") for span in _inner(export, "resourceSpans", "scopeSpans", "spans")
         )
     except WireError:
-        logs = _message(data, "logs", _MAX_DEPTH)
+        logs = _Decoder(_ANY_NUMBER).message(data, "logs", _MAX_DEPTH)
         if any(True for _ in _inner(logs, "resourceLogs", "scopeLogs", "logRecords")):
             return logs
         raise
     if is_read:
         return export
     with suppress(WireError):
-        logs = _message(data, "logs", _MAX_DEPTH)
+        logs = _Decoder(_ANY_NUMBER).message(data, "logs", _MAX_DEPTH)
         if any(True for _ in _inner(logs, "resourceLogs", "scopeLogs", "logRecords")):
             return logs
     return export
@@ -119,75 +130,84 @@ def _inner(value: JsonValue, *names: str) -> Iterator[dict[str, JsonValue]]:
             yield each
 
 
-def _message(data: bytes, name: str, depth: int) -> dict[str, JsonValue]:
-    if not depth:
-        raise WireError("values are nested too deeply")
-    fields, made, parts = _MESSAGES[name], dict[str, JsonValue](), dict[str, bytes]()
-    for number, wire_type, raw in _raw_fields(data):
-        field = fields.get(number)
-        if field is None or wire_type != _WIRE_TYPES.get(field.kind, _BYTES):
-            continue
-        if name == "AnyValue" and field.name not in made:  # of a oneof, only the last member counts
-            made.clear()
-            parts.clear()
-        if field.kind in _MESSAGES and not field.is_repeated:
-            parts[field.name] = parts.get(field.name, b"") + _bytes(raw)  # several of one message are merged
-            made[field.name] = _message(parts[field.name], field.kind, depth - 1)
-            continue
-        value = _value(raw, field.kind, depth)
-        if field.is_repeated:
-            made.setdefault(field.name, []).append(value)  # type: ignore[union-attr] # a list, because only this line sets it
-        else:
-            made[field.name] = value
-    return made
-
-
-def _value(raw: _Raw, kind: str, depth: int) -> JsonValue:
-    if isinstance(raw, int):
-        if kind == "bool":
-            return bool(raw)
-        return raw - 2 * _SIGN if kind == "int" and raw >= _SIGN else raw
-    match kind:
-        case "text":
-            try:
-                return raw.decode()
-            except UnicodeDecodeError:
-                raise WireError("a text is not UTF-8") from None
-        case "hex":
-            return raw.hex()
-        case "bytes":
-            return b64encode(raw).decode()
-        case "fixed" | "fixed32":
-            return int.from_bytes(raw, "little")
-        case "double":
-            return float(struct.unpack("<d", raw)[0])
-        case "KeyValue":
-            return _text_attribute(raw, depth) or _message(raw, kind, depth - 1)
-        case _:
-            return _message(raw, kind, depth - 1)
-
-
 _KEY_TAG, _VALUE_TAG, _TEXT_TAG = b"\x0a", 0x12, 0x0A
 
 
-def _text_attribute(raw: bytes, depth: int) -> JsonValue:
-    """Return a KeyValue with a short key and a text, as most attributes are; None for any other one.
+class _Decoder:
+    def __init__(self, most_parts: int) -> None:
+        self._left = most_parts
 
-    It saves a third of the time of an export (bench/otlp.py).
-    """
-    end = 2 + raw[1] if raw[:1] == _KEY_TAG and raw[1:2] and raw[1] <= _LOW_BITS else len(raw)
-    if end >= len(raw) or raw[end] != _VALUE_TAG or depth <= 2:  # noqa: PLR2004 - a KeyValue and an AnyValue
-        return None
-    size, at = _varint(raw, end + 1)
-    if at + size != len(raw) or not size or raw[at] != _TEXT_TAG:
-        return None
-    length, start = _varint(raw, at + 1)
-    if start + length != len(raw):
-        return None
-    try:
-        return {"key": raw[2:end].decode(), "value": {"stringValue": raw[start:].decode()}}
-    except UnicodeDecodeError:
-        raise WireError("a text is not UTF-8") from None
+    def message(self, data: bytes, name: str, depth: int) -> dict[str, JsonValue]:
+        """Return a message as JSON. Raises WireError."""
+        self._left -= 1
+        if self._left < 0:
+            raise LargeExportError("the export has too many parts; send smaller batches")
+        if not depth:
+            raise WireError("values are nested too deeply")
+        fields, made, parts = _MESSAGES[name], dict[str, JsonValue](), dict[str, bytes]()
+        for number, wire_type, raw in _raw_fields(data):
+            field = fields.get(number)
+            if field is None or wire_type != _WIRE_TYPES.get(field.kind, _BYTES):
+                continue
+            if name == "AnyValue" and field.name not in made:  # of a oneof, only the last member counts
+                made.clear()
+                parts.clear()
+            if field.kind in _MESSAGES and not field.is_repeated:
+                before = parts.get(field.name, b"")
+                self._left -= len(before) // _BYTES_PER_PART  # several of one message are merged, and read again
+                parts[field.name] = before + _bytes(raw)
+                made[field.name] = self.message(parts[field.name], field.kind, depth - 1)
+                continue
+            value = self._value(raw, field.kind, depth)
+            if field.is_repeated:
+                made.setdefault(field.name, []).append(value)  # type: ignore[union-attr] # a list, because only this line sets it
+            else:
+                made[field.name] = value
+        return made
+
+    def _value(self, raw: _Raw, kind: str, depth: int) -> JsonValue:
+        if isinstance(raw, int):
+            if kind == "bool":
+                return bool(raw)
+            return raw - 2 * _SIGN if kind == "int" and raw >= _SIGN else raw
+        match kind:
+            case "text":
+                try:
+                    return raw.decode()
+                except UnicodeDecodeError:
+                    raise WireError("a text is not UTF-8") from None
+            case "hex":
+                return raw.hex()
+            case "bytes":
+                return b64encode(raw).decode()
+            case "fixed" | "fixed32":
+                return int.from_bytes(raw, "little")
+            case "double":
+                return float(struct.unpack("<d", raw)[0])
+            case "KeyValue":
+                return self._text_attribute(raw, depth) or self.message(raw, kind, depth - 1)
+            case _:
+                return self.message(raw, kind, depth - 1)
+
+    def _text_attribute(self, raw: bytes, depth: int) -> JsonValue:
+        """Return a KeyValue with a short key and a text, as most attributes are; None for any other one.
+
+        It saves a third of the time of an export (bench/otlp.py).
+        """
+        end = 2 + raw[1] if raw[:1] == _KEY_TAG and raw[1:2] and raw[1] <= _LOW_BITS else len(raw)
+        if end >= len(raw) or raw[end] != _VALUE_TAG or depth <= 2:  # noqa: PLR2004 - a KeyValue and an AnyValue
+            return None
+        size, at = _varint(raw, end + 1)
+        if at + size != len(raw) or not size or raw[at] != _TEXT_TAG:
+            return None
+        length, start = _varint(raw, at + 1)
+        if start + length != len(raw):
+            return None
+        self._left -= 1
+        try:
+            return {"key": raw[2:end].decode(), "value": {"stringValue": raw[start:].decode()}}
+        except UnicodeDecodeError:
+            raise WireError("a text is not UTF-8") from None
 
 
 def _bytes(raw: _Raw) -> bytes:

@@ -632,6 +632,9 @@ def command(files: tuple[str, ...], **given: Any) -> int:
     field with --map. Lines are scored as they arrive, so the input can be an endless stream. After Ctrl-C or SIGTERM,
     the lines in progress are completed.
 
+    With --otlp, agents send their traces while they work, and each answer is scored some seconds after it was given.
+    The first Ctrl-C or SIGTERM ends this as the end of a stream does.
+
     Without gates, every judged line must pass. Exit codes: 0 passed; 1 a gate failed; 2 standard output was closed; 3
     incomplete: more errors than --max-errors, or no judged line; 4 invalid usage or files; 5 no line to score; 130 or
     143 interrupted by Ctrl-C or SIGTERM.
