@@ -46,7 +46,7 @@ from agentv.reports.progress.observers import choose_display
 from agentv.reports.run.score import ResumeSource, ScoreView, score_json_text, score_progress_text
 from agentv.reports.text.printable import printable, printable_json
 from agentv.reports.text.signs import choose_paint, signs_for
-from agentv.reports.text.width import clip, wrap
+from agentv.reports.text.width import clip, wrap_lines
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.gates.gates import STREAM_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, ScopedGate
@@ -460,10 +460,8 @@ class Screen:
             click.echo(printable(text), err=True)
             return
         width = terminal_columns() if self._stream.isatty() else None
-        lines = (
-            text.splitlines() if width is None else [part for line in text.splitlines() for part in wrap(line, width)]
-        )
-        self._write(("\r\x1b[K" if self._display == "live" else "") + "\n".join(map(printable, lines)))
+        lines = map(printable, wrap_lines(text, width))
+        self._write(("\r\x1b[K" if self._display == "live" else "") + "\n".join(lines))
 
     def show_stopping(self, reason: str) -> None:
         """Print that scoring is being stopped, and why, if the display is live or plain."""
