@@ -165,6 +165,22 @@ def test_a_large_body_is_refused() -> None:
         assert post(receiver.port, "/v1/traces", b" " * 1001, JSON).status == 413
 
 
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b"\x0a\x00" * 600_000, PROTOBUF),
+        (b"\x0a\x80\x80\x80\x01" + b"\x0a\x02\x0a\x00" * 2**19, PROTOBUF),
+        (b'{"resourceSpans": [' + b"{}," * 1_000_000 + b"{}]}", JSON),
+    ],
+    ids=["empty messages", "one message in many parts", "empty objects"],
+)
+def test_a_body_that_would_take_much_memory_or_time_is_refused(body: bytes, headers: Mapping[str, str]) -> None:
+    with receiving(Inbox()) as receiver:
+        reply = post(receiver.port, "/v1/traces", body, headers)
+    assert reply.status == 413
+    assert b"too many parts; send smaller batches" in reply.body
+
+
 def test_grpc_is_refused_with_the_setting_that_helps() -> None:
     inbox = Inbox()
     with receiving(inbox) as receiver:

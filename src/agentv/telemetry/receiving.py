@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from agentv.telemetry.spans import LOG_EVENT, Span, export_spans
-from agentv.telemetry.wire import WireError, decode_export
+from agentv.telemetry.wire import LargeExportError, WireError, decode_export
 from agentv.telemetry.wire_out import integer, message, text
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject
@@ -30,6 +30,8 @@ _CODES: Final[Mapping[int, int]] = {400: 3, 401: 16, 403: 7, 404: 5, 405: 12, 40
 """The gRPC code of each HTTP status, for the message `Status`."""
 _UNKNOWN = 2
 _MOST_FAULTS = 3
+_MOST_BRACKETS = 1_000_000
+"""Objects and lists take far more memory than their bytes."""
 
 
 class RefusedError(Exception):
@@ -85,8 +87,12 @@ def _decode(signal: Literal["traces", "logs"], encoding: Encoding, body: bytes) 
     if encoding == "protobuf":
         try:
             return decode_export(body, signal)
+        except LargeExportError as error:
+            raise RefusedError(413, str(error)) from None
         except WireError as error:
             raise RefusedError(400, f"not an OTLP export of {signal} in protocol buffers: {error}") from None
+    if body.count(b"{") + body.count(b"[") > _MOST_BRACKETS:
+        raise RefusedError(413, "the export has too many parts; send smaller batches")
     try:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -16,6 +16,10 @@ class WireError(ValueError):
     """Bytes that are not an OTLP message."""
 
 
+class LargeExportError(WireError):
+    """An export with more parts than may be decoded."""
+
+
 class _Field(NamedTuple):
     name: str
     kind: str
@@ -80,35 +84,46 @@ _FIELDS: Final = {
 }
 """The fields of each message by number and wire type; a field of another wire type is skipped."""
 _MAX_DEPTH = 100
+_MOST_PARTS = 500_000
+_ANY_NUMBER = 2**63
+_BYTES_PER_PART = 64
 _MAX_VARINT_SHIFT = 63
 _LOW_BITS = 0x7F
 _LARGEST_FIELD = 2**29
+_KEY, _VALUE, _STRING = 0x0A, 0x12, 0x0A
+"""The tags of a key, of its value, and of a text as the value."""
+_LEVELS_OF_TEXT = 2
+_LEAST_TEXT_BYTES = 6
 _SIGN = 2**63
 _Raw: TypeAlias = int | bytes
 
 
 def decode_export(data: bytes, signal: Literal["traces", "logs"]) -> dict[str, JsonValue]:
-    """Return an export of spans or of log records as OTLP's JSON. Raises WireError."""
-    return _message(data, signal, _MAX_DEPTH)
+    """Return an export of spans or of log records as OTLP's JSON. Raises WireError.
+
+    An export of more than half a million parts, such as attributes, is refused: it would take far more memory than its
+    bytes.
+    """
+    return _Decoder(_MOST_PARTS).message(data, signal, _MAX_DEPTH)
 
 
 def decode_traces(data: bytes) -> dict[str, JsonValue]:
     """Return an export of spans, or of logs if it holds log records, as OTLP's JSON. Raises WireError."""
     # Both kinds of exports have the same outer fields; only their innermost messages tell them apart.
     try:
-        export = _message(data, "traces", _MAX_DEPTH)
+        export = _Decoder(_ANY_NUMBER).message(data, "traces", _MAX_DEPTH)
         is_read = not export or any(
             span.get("traceId") for span in _inner(export, "resourceSpans", "scopeSpans", "spans")
         )
     except WireError:
-        logs = _message(data, "logs", _MAX_DEPTH)
+        logs = _Decoder(_ANY_NUMBER).message(data, "logs", _MAX_DEPTH)
         if any(True for _ in _inner(logs, "resourceLogs", "scopeLogs", "logRecords")):
             return logs
         raise
     if is_read:
         return export
     with suppress(WireError):
-        logs = _message(data, "logs", _MAX_DEPTH)
+        logs = _Decoder(_ANY_NUMBER).message(data, "logs", _MAX_DEPTH)
         if any(True for _ in _inner(logs, "resourceLogs", "scopeLogs", "logRecords")):
             return logs
     return export
@@ -124,62 +139,67 @@ def _inner(value: JsonValue, *names: str) -> Iterator[dict[str, JsonValue]]:
             yield each
 
 
-def _message(data: bytes, name: str, depth: int) -> dict[str, JsonValue]:
-    if not depth:
-        raise WireError("values are nested too deeply")
-    fields, made, parts = _FIELDS[name], dict[str, JsonValue](), dict[str, bytes]()
-    for number, wire_type, raw in _raw_fields(data):
-        field = fields.get((number, wire_type))
-        if field is None:
-            continue
-        if name == "AnyValue" and field.name not in made:  # of a oneof, only the last member counts
-            made.clear()
-            parts.clear()
-        if field.kind in _MESSAGES and not field.is_repeated:
-            parts[field.name] = parts.get(field.name, b"") + _bytes(raw)  # several of one message are merged
-            made[field.name] = _message(parts[field.name], field.kind, depth - 1)
-            continue
-        value = _value(raw, field.kind, depth)
-        if field.is_repeated:
-            made.setdefault(field.name, []).append(value)  # type: ignore[union-attr] # a list, because only this line sets it
-        else:
-            made[field.name] = value
-    return made
+class _Decoder:
+    def __init__(self, most_parts: int) -> None:
+        self._left = most_parts
 
+    def message(self, data: bytes, name: str, depth: int) -> dict[str, JsonValue]:
+        """Return a message as JSON. Raises WireError."""
+        self._left -= 1
+        if self._left < 0:
+            raise LargeExportError("the export has too many parts; send smaller batches")
+        if not depth:
+            raise WireError("values are nested too deeply")
+        fields, made, parts = _FIELDS[name], dict[str, JsonValue](), dict[str, bytes]()
+        for number, wire_type, raw in _raw_fields(data):
+            field = fields.get((number, wire_type))
+            if field is None:
+                continue
+            if name == "AnyValue" and field.name not in made:  # of a oneof, only the last member counts
+                made.clear()
+                parts.clear()
+            if field.kind in _MESSAGES and not field.is_repeated:
+                before = parts.get(field.name, b"")
+                self._left -= len(before) // _BYTES_PER_PART  # several of one message are merged, and read again
+                parts[field.name] = before + _bytes(raw)
+                made[field.name] = self.message(parts[field.name], field.kind, depth - 1)
+                continue
+            value = self._value(raw, field.kind, depth)
+            if field.is_repeated:
+                made.setdefault(field.name, []).append(value)  # type: ignore[union-attr] # a list, because only this line sets it
+            else:
+                made[field.name] = value
+        return made
 
-def _value(raw: _Raw, kind: str, depth: int) -> JsonValue:
-    if type(raw) is bytes and kind in _MESSAGES:
-        text = _text_attribute(raw) if kind == "KeyValue" and depth > _LEVELS_OF_TEXT else None
-        return text or _message(raw, kind, depth - 1)
-    if isinstance(raw, int):
-        if kind == "bool":
-            return bool(raw)
-        return raw - 2 * _SIGN if kind == "int" and raw >= _SIGN else raw
-    match kind:
-        case "text":
-            try:
-                return raw.decode()
-            except UnicodeDecodeError:
-                raise WireError("a text is not UTF-8") from None
-        case "hex":
-            return raw.hex()
-        case "bytes":
-            return b64encode(raw).decode()
-        case "fixed" | "fixed32":
-            return int.from_bytes(raw, "little")
-        case _:
-            return float(struct.unpack("<d", raw)[0])
-
-
-_LEVELS_OF_TEXT = 2
-_KEY, _VALUE, _STRING = 0x0A, 0x12, 0x0A
-"""The tags of a key, of its value, and of a text as the value."""
+    def _value(self, raw: _Raw, kind: str, depth: int) -> JsonValue:
+        if type(raw) is bytes and kind in _MESSAGES:
+            text = _text_attribute(raw) if kind == "KeyValue" and depth > _LEVELS_OF_TEXT else None
+            self._left -= text is not None
+            return text or self.message(raw, kind, depth - 1)
+        if isinstance(raw, int):
+            if kind == "bool":
+                return bool(raw)
+            return raw - 2 * _SIGN if kind == "int" and raw >= _SIGN else raw
+        match kind:
+            case "text":
+                try:
+                    return raw.decode()
+                except UnicodeDecodeError:
+                    raise WireError("a text is not UTF-8") from None
+            case "hex":
+                return raw.hex()
+            case "bytes":
+                return b64encode(raw).decode()
+            case "fixed" | "fixed32":
+                return int.from_bytes(raw, "little")
+            case _:
+                return float(struct.unpack("<d", raw)[0])
 
 
 def _text_attribute(data: bytes) -> JsonValue:
     """Return an attribute in the form of most: a short key, then a text, and nothing else; None for any other.
 
-    `_message` reads it, too, but takes six times as long: a third of the time for a trace (bench/traces.py).
+    `_Decoder` reads it, too, but takes six times as long: a third of the time for a trace (bench/traces.py).
     """
     size = len(data)
     if size < _LEAST_TEXT_BYTES or data[0] != _KEY or data[1] > _LOW_BITS:
@@ -197,9 +217,6 @@ def _text_attribute(data: bytes) -> JsonValue:
         return {"key": data[2:at].decode(), "value": {"stringValue": data[begin:].decode()}}
     except UnicodeDecodeError:
         raise WireError("a text is not UTF-8") from None
-
-
-_LEAST_TEXT_BYTES = 6
 
 
 def _bytes(raw: _Raw) -> bytes:

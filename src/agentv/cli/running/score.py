@@ -46,7 +46,7 @@ from agentv.reports.progress.observers import choose_display
 from agentv.reports.run.score import ResumeSource, ScoreView, score_json_text, score_progress_text
 from agentv.reports.text.printable import printable, printable_json
 from agentv.reports.text.signs import choose_paint, signs_for
-from agentv.reports.text.width import clip, wrap
+from agentv.reports.text.width import clip, wrap_lines
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.gates.gates import STREAM_METRICS, parse_gate
 from agentv.scoring.gates.run_verdict import NOTHING_SELECTED, ScopedGate
@@ -451,10 +451,8 @@ class Screen:
             click.echo(printable(text), err=True)
             return
         width = terminal_columns() if self._stream.isatty() else None
-        lines = (
-            text.splitlines() if width is None else [part for line in text.splitlines() for part in wrap(line, width)]
-        )
-        self._write(("\r\x1b[K" if self._display == "live" else "") + "\n".join(map(printable, lines)))
+        lines = map(printable, wrap_lines(text, width))
+        self._write(("\r\x1b[K" if self._display == "live" else "") + "\n".join(lines))
 
     def show_stopping(self, reason: str) -> None:
         """Print that scoring is being stopped, and why, if the display is live or plain."""
@@ -621,6 +619,9 @@ def command(files: tuple[str, ...], **given: Any) -> int:
     buffers, Phoenix) are joined into answers; agentv traces show prints them. For other lines, give the place of each
     field with --map. Lines are scored as they arrive, so the input can be an endless stream. After Ctrl-C or SIGTERM,
     the lines in progress are completed.
+
+    With --otlp, agents send their traces while they work, and each answer is scored some seconds after it was given.
+    The first Ctrl-C or SIGTERM ends this as the end of a stream does.
 
     Without gates, every judged line must pass. Exit codes: 0 passed; 1 a gate failed; 2 standard output was closed; 3
     incomplete: more errors than --max-errors, or no judged line; 4 invalid usage or files; 5 no line to score; 130 or

@@ -22,7 +22,7 @@ from agentv.reports.text.amounts import (
 )
 from agentv.reports.text.printable import one_line, printable_json
 from agentv.reports.text.signs import UNICODE, Paint, Signs, state_colour, without_colour
-from agentv.reports.text.width import side_by_side, table, with_reason
+from agentv.reports.text.width import clip, side_by_side, table, with_reason
 from agentv.scoring.counting.tallies import Tally, TargetTally, target_summary
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.json_value import JsonObject, JsonValue
@@ -105,6 +105,8 @@ class ScoreView(Struct, frozen=True):
         state = row_state(row)
         mark = self.paint(self.signs.marks[state], state_colour(state))
         head, reason = self.signs.escape_unsupported(head), self.signs.escape_unsupported(reason)
+        if not reason:
+            return [f"{mark} {head if self.width is None else clip(head, self.width - 2, mark=self.signs.ellipsis)}"]
         return with_reason(mark, head=head, reason=reason, width=self.width, signs=self.signs)
 
     def row(self, row: CaseResult) -> str:
