@@ -64,6 +64,11 @@ def test_a_scored_trace_is_named_wherever_its_row_is_shown(agentv: Call) -> None
     assert (line["file"], line["line"], line["trace_id"], line["span_id"]) == ("traces.jsonl", "2", TRACE, SPAN)
 
 
+def test_a_case_that_is_named_by_its_trace_is_found(agentv: Call) -> None:
+    agentv("score", "traces.jsonl", "--config", "config.yaml")
+    assert f"has no case '{TRACE}'. From that trace or span: '{SPAN}'." in agentv("show", "latest", TRACE)
+
+
 def test_a_scored_transcript_is_named_by_file_and_line(agentv: Call) -> None:
     write_session("Fix it", name="s")
     agentv("score", "sessions", "--config", "config.yaml")

@@ -186,11 +186,22 @@ def test_a_killed_run_receives_again_and_judges_no_answer_twice(folder: Path) ->
     assert [row.eval_id for row in stored(folder).results()] == [f"{1:016x}", f"{2:016x}"]
 
 
+def test_traces_are_shown_while_they_are_received(folder: Path) -> None:
+    with scoring(folder, command=("traces", "show", "--otlp", "127.0.0.1:0")) as process:
+        process.send(call(1, [user("Where?")], assistant(ANSWERS[0])))
+        assert process.process.stdout is not None
+        shown = [process.process.stdout.readline() for _ in range(5)]
+        code, said = process.end()
+    assert code == 0
+    assert [line.split(maxsplit=1)[1].rstrip() for line in shown[2:4]] == ["Where?", ANSWERS[0]]
+    assert said == "1 answer in 1 span of 1 trace\n"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--otlp", "127.0.0.1:0", "log.jsonl"], "--otlp receives traces instead of reading files"),
-        ([], "name a FILE to score (- is standard input), or receive traces with --otlp"),
+        ([], "name a FILE (- is standard input), or receive traces with --otlp"),
         (["--otlp", "http://127.0.0.1:4318"], "is not an address; write HOST:PORT, such as 127.0.0.1:4318"),
         (["--otlp", "127.0.0.1:99999"], "is not an address"),
         (["--otlp", "agents.example:4318"], "lets other machines send; choose a secret"),

@@ -199,6 +199,16 @@ def test_limit_sample_and_since_select_answers(generate: Call) -> None:
     assert len(ids()) == 3
 
 
+def test_notes_say_what_options_did_and_what_was_not_read(generate: Call) -> None:
+    Path("log.jsonl").write_text('{"id": "1", "prompt": "a", "response": "b"}\n')
+    arguments = ("--from-traces", "log.jsonl", "--since", "1d", "--map", "response=reply", "--map", "prompt=ask")
+    _, out, _ = generate("--from-traces", "log.jsonl", "--since", "1d", "--sample", "100%", "--sample-by", "session")
+    assert "note: taken, although --since is given, because they have no time: 1 answer\n" in out
+    Path("suite.yaml").unlink()
+    _, out, _ = generate(*arguments)
+    assert "no line has the path of --map" in out
+
+
 def test_cases_are_added_to_a_suite_that_has_some_of_the_questions(agentv: Call, generate: Call) -> None:
     write_traces(asked(1, "Where?"))
     generate("--from-traces", "traces.jsonl")

@@ -297,3 +297,12 @@ baseline  nightly \\x1b[2Jxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 """
     )
     assert max(map(display_width, flaky.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("width", [50, 80])
+def test_the_trace_of_a_failing_case_is_not_cut(width: int) -> None:
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    row = replace(FAILED, file=f"traces/{'folder-' * 5}/agent.jsonl", line=1234, line_digest="d", trace_id=trace)
+    shown = end_report(replace(report_of([row]), **listed([row])), width=width)
+    assert f" {trace}\n" in shown
+    assert max(map(display_width, shown.splitlines())) <= width

@@ -5,12 +5,10 @@ import errno
 import fcntl
 import logging
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.full_disk import files_limited_to
 
 from agentv import EvaluationInput, EvaluationRunConfig, JsonFileStorageProvider, run_evaluation_sync
 from agentv.storage.judgements.json_file import append_record
@@ -36,17 +34,6 @@ def test_a_locked_file_does_not_block_the_event_loop(tmp_path: Path) -> None:
 
     asyncio.run(save_while_held())
     assert len(path.read_bytes().splitlines()) == 1
-
-
-@contextmanager
-def files_limited_to(size: int) -> Iterator[None]:
-    """Let writes past `size` bytes of a file fail, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize(("room", "note"), [(0, ""), (5, "; the partial line was removed")])

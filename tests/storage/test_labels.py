@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.full_disk import files_limited_to
 from tests.support.stored import NOON, at_noon, make_answer, make_result, make_run
 from tests.support.strategies import counts, maybe, moments, names, numbers, slots, texts
 
@@ -17,6 +18,7 @@ from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import LabelConflictError, append_labels, current_labels
 from agentv.storage.run.merge import find_owners, merge_into
 from agentv.storage.run.stored import open_run
+from agentv.types.errors import StorageError
 from agentv.types.records.answer import AnswerRef
 from agentv.types.records.label import NO_SCORE, Draw, Label
 
@@ -129,3 +131,12 @@ def test_a_golden_label_takes_no_drawn_label_away() -> None:
 def test_a_skip_and_an_unsure_label_say_nothing() -> None:
     skips = [a_label(score=NO_SCORE, verdict=None), a_label(score=NO_SCORE, verdict="unsure"), a_label()]
     assert [label.is_skip for label in skips] == [True, True, False]
+
+
+@pytest.mark.parametrize("room", [0, 50])
+def test_labels_are_saved_again_after_the_disk_was_full(tmp_path: Path, room: int) -> None:
+    folder = a_run(tmp_path)
+    with files_limited_to(room), pytest.raises(StorageError, match="no label was saved"):
+        append_labels(folder, [a_label()], run_id="run", wait_s=0)
+    append_labels(folder, [a_label()], run_id="run", wait_s=0)
+    assert [label.label_id for label in open_run(folder).all_labels()] == ["a-1"]

@@ -28,6 +28,11 @@ from tests.telemetry.agents import shop
 AGENTS = Path(__file__).parent / "agents"
 RECORDED = Path(__file__).parents[1] / "fixtures" / "traces"
 _EXPORTER = ("opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http")
+_EXPORTER_JS = ("@opentelemetry/sdk-node", "@opentelemetry/exporter-trace-otlp-proto")
+_LANGCHAIN_JS = (
+    *("langchain", "@langchain/core", "@langchain/openai", "zod"),
+    "@arizeai/openinference-instrumentation-langchain",
+)
 _CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _EXPERIMENTAL = "gen_ai_latest_experimental"
 _LATEST = {"OTEL_SEMCONV_STABILITY_OPT_IN": _EXPERIMENTAL, _CAPTURE: "span_only"}
@@ -138,7 +143,7 @@ RECORDINGS: Mapping[str, Recording] = {
     "mlflow": Recording("mlflow-full", ("openai", "mlflow", *_EXPORTER), ("with_mlflow.py",)),
     "ai-sdk": Recording(
         "ai-sdk",
-        ("ai@6", "@ai-sdk/openai@3", "zod", "@opentelemetry/sdk-node", "@opentelemetry/exporter-trace-otlp-proto"),
+        ("ai@6", "@ai-sdk/openai@3", "zod", *_EXPORTER_JS),
         ("with_ai_sdk.mjs",),
     ),
     "openinference-anthropic": _openinference("anthropic", "raw_anthropic.py", "AnthropicInstrumentor", "anthropic"),
@@ -252,6 +257,16 @@ RECORDINGS: Mapping[str, Recording] = {
     ),
     "openllmetry-openai-agents-responses": _agents(_OLLM_AGENTS, _OLLM, "responses"),
     "openllmetry-openai-agents-chat": _agents(_OLLM_AGENTS, _OLLM, "chat"),
+    "openinference-openai-js": Recording(
+        "openinference-openai-js",
+        ("openai", "@arizeai/openinference-instrumentation-openai", *_EXPORTER_JS),
+        ("raw_openai.mjs",),
+    ),
+    "openinference-langchain-js": Recording(
+        "openinference-langchain-js",
+        (*_LANGCHAIN_JS, *_EXPORTER_JS),
+        ("with_langchain.mjs",),
+    ),
     "without-content": _raw(*_GENAI_OPENAI),
     "without-calls": _agents(_OFFICIAL_AGENTS, _OFFICIAL, "chat", _LATEST),
 }
@@ -320,7 +335,7 @@ def versions(recording: Recording) -> dict[str, str]:
     """Return the versions of the packages in an environment."""
     place = environments() / recording.environment
     if recording.agent[0].endswith(".mjs"):
-        names = ("ai", "@ai-sdk/openai", "@opentelemetry/sdk-node")
+        names = [re.split(r"(?<=.)@", package)[0] for package in recording.packages]
         return {
             name: json.loads((place / "node_modules" / name / "package.json").read_text())["version"] for name in names
         }

@@ -297,3 +297,89 @@ def test_messages_that_cannot_be_read_are_an_error_and_the_call_still_counts() -
     assert answer.error.startswith(
         "cannot be read: gen_ai messages: $.attributes.gen_ai.output.messages[0] has no role"
     )
+
+
+ASKED = {"role": "assistant", "parts": [{"type": "text", "content": "Calling find"}]}
+
+
+@pytest.mark.parametrize("between", [[], [ASKED]], ids=["left out", "as a text"])
+def test_results_continue_the_call_that_asks_for_them_though_the_history_lacks_it(
+    between: list[dict[str, Any]],
+) -> None:
+    first = call(1, [user("Where?")], ASKS)
+    second = call(2, [user("Where?"), *between, FOUND], assistant("Here."), at_s=1)
+    (answer,), report = join(export(first), export(second))
+    assert texts([answer]) == [("Where?", "", "here", "Here.")]
+    assert answer.usage is not None
+    assert answer.usage.requests == 2
+    assert (report.open, report.ambiguous) == (0, 0)
+
+
+def test_results_of_another_call_continue_nothing() -> None:
+    other = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c2", "response": "there"}]}
+    first = call(1, [user("Where?")], ASKS)
+    second = call(2, [user("Where?"), other], assistant("There."), at_s=1)
+    answers, report = join(export(first), export(second))
+    assert (len(answers), report.open) == (2, 1)
+
+
+def test_a_request_and_its_streamed_answer_in_two_spans_are_one_answer() -> None:
+    request = call(1, [user("Where?")], assistant(""))
+    request["attributes"] = [each for each in request["attributes"] if "output" not in each["key"]]
+    answers, report = join(export(request), export(call(2, [user("Where?")], assistant("Here."), at_s=1)))
+    assert texts(answers) == [("Where?", "Here.")]
+    assert list(report.notes()) == []
+
+
+def test_a_question_without_an_answer_is_counted() -> None:
+    request = call(1, [user("Where?")], assistant(""))
+    request["attributes"] = [each for each in request["attributes"] if "output" not in each["key"]]
+    answers, report = join(export(request))
+    (note,) = report.notes()
+    assert (answers, note.startswith("1 question has no answer in the traces of")) == ([], True)
+
+
+def test_an_answer_without_a_question_is_noted() -> None:
+    answers, report = join(export(call(1, [], assistant("Here."))))
+    (note,) = report.notes()
+    assert (texts(answers), note.startswith("1 answer has no question in the traces of")) == ([("Here.",)], True)
+
+
+def test_calls_that_no_message_has_come_from_the_spans_of_the_tools() -> None:
+    asked = {"gen_ai.input.messages": json.dumps([user("Where?")])}
+    agent = span(
+        1,
+        None,
+        {"gen_ai.operation.name": "invoke_agent", **asked, "gen_ai.output.messages": json.dumps([assistant("Here.")])},
+    )
+    tool = span(
+        2,
+        1,
+        {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": "find",
+            "gen_ai.tool.call.id": "c1",
+            "gen_ai.tool.call.arguments": '{"order": "7"}',
+            "gen_ai.tool.call.result": "here",
+        },
+    )
+    (answer,), _ = join(export(agent, tool))
+    assert said(answer) == [
+        ("user", "Where?", []),
+        ("assistant", "", [("find", {"order": "7"})]),
+        ("tool", "here", []),
+        ("assistant", "Here.", []),
+    ]
+
+
+def test_log_records_without_a_trace_are_copies_of_the_response_with_their_id() -> None:
+    more = {"gen_ai.response.id": "r1"}
+    first = call(1, [user("Where?")], assistant("Here."), more=more)
+    record = {"eventName": "gen_ai.client.inference.operation.details", "timeUnixNano": START}
+    logs = [
+        {**record, "attributes": [*first["attributes"][:3], attribute("gen_ai.response.id", each)]}
+        for each in ("r1", "r2")
+    ]
+    exported = {"resourceLogs": [{"scopeLogs": [{"logRecords": logs}]}]}
+    answers, _ = join(exported, export(first))
+    assert texts(answers) == [("Where?", "Here.")] * 2

@@ -1,15 +1,25 @@
 """Traces that real instrumentations sent: every one has the same three answers, with the tokens that were counted."""
 
 import json
+import random
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.support.nightly import IS_NIGHTLY
 from tests.telemetry.agents import shop
 
+from agentv.engine.criteria.trace_lines import TraceLines
+from agentv.execution.processes.line_stream import Line
 from agentv.telemetry.answers import TracedAnswer
 from agentv.telemetry.binary import read_export
 from agentv.telemetry.joining import JoinOptions, JoinReport, join_spans
-from agentv.telemetry.spans import Span, spans_of
+from agentv.telemetry.spans import Span, SpanEvent, spans_of
 from agentv.types.messages_json import content_text
 
 TRACES = Path(__file__).parents[1] / "fixtures" / "traces"
@@ -143,3 +153,71 @@ def test_an_answer_by_a_tool_follows_its_call() -> None:
     assert [text for role, text, _ in first if role == "tool"][1:] == ["Order 7 is on its way."]
     assert (first[-1], second[-1]) == (EXPECTED[0][-1], EXPECTED[1][-1])
     assert dict(report.problems) == {}
+
+
+def test_messages_without_their_contents_are_reported_like_no_messages() -> None:
+    """openai-v2 sends them in log records unless it is asked to capture content."""
+    bare = [replace(span, events=tuple(map(without_content, span.events))) for span in spans("openai-v2")]
+    answers, report = join_spans(bare)
+    assert answers == []
+    (note,) = report.notes()
+    assert "no messages in the traces of opentelemetry.instrumentation.openai_v2: set OTEL_" in note
+
+
+def without_content(event: SpanEvent) -> SpanEvent:
+    body = dict(event.body) if isinstance(event.body, dict) else {}
+    if isinstance(body.get("message"), dict):
+        body["message"] = {key: value for key, value in body["message"].items() if key != "content"}
+    return replace(event, body={key: value for key, value in body.items() if key != "content"})
+
+
+def exported(path: Path) -> dict[str, Any]:
+    return dict(read_export(path.read_bytes()))
+
+
+def exports_of(name: str) -> list[dict[str, Any]]:
+    """Return an export for each span and each log record."""
+    return [
+        {kind: [{**resource, scopes: [{**scope, records: [one]}]}]}
+        for path in (TRACES / f"{name}.pb", TRACES / f"{name}.logs.pb")
+        if path.exists()
+        for kind, scopes, records in (
+            ("resourceSpans", "scopeSpans", "spans"),
+            ("resourceLogs", "scopeLogs", "logRecords"),
+        )
+        for resource in exported(path).get(kind, [])
+        for scope in resource[scopes]
+        for one in scope[records]
+    ]
+
+
+def told(lines: Sequence[Line]) -> tuple[list[Any], list[str]]:
+    """Return the answers in lines of traces, in order of time, and the notes."""
+    with closing(TraceLines(JoinOptions(), ["a", "b"])) as traces:
+        assert [traces.take(line) for line in lines] == [None] * len(lines)
+        found = [json.loads(line.data) for line in traces.rest() if isinstance(line, Line)]
+        rows = (
+            [each["timestamp"], each["id"], each["messages"], each.get("usage"), each["session_id"]] for each in found
+        )
+        return sorted(rows, key=lambda row: row[:2]), sorted(traces.notes())
+
+
+@settings(max_examples=300 if IS_NIGHTLY else 25)
+@given(st.sampled_from(COMPLETE), st.randoms(use_true_random=False), st.integers(1, 9))
+def test_any_split_into_exports_in_any_order_with_copies_has_the_same_answers(
+    name: str, rng: random.Random, size: int
+) -> None:
+    exports = exports_of(name)
+    sent = [*exports, *rng.choices(exports, k=size)]
+    rng.shuffle(sent)
+    lines = [line_of(sent[place : place + size], rng.choice("ab"), place) for place in range(0, len(sent), size)]
+    assert told(lines) == told([line_of(exports, "a", 1)])
+
+
+def line_of(exports: Sequence[dict[str, Any]], file: str, number: int) -> Line:
+    """Return exports as one."""
+    joined: dict[str, list[Any]] = {}
+    for export in exports:
+        for kind, resources in export.items():
+            joined.setdefault(kind, []).extend(resources)
+    return Line(file, number, json.dumps(joined).encode())

@@ -1,5 +1,6 @@
 """Reviewers label the answers of a queue in the browser, blind, and only their own."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,12 +87,26 @@ def test_a_label_that_is_sent_again_is_stored_once(review: Review) -> None:
     assert len(list(review.run.all_labels())) == 1
 
 
+def test_a_run_that_is_deleted_during_its_review_is_named(review: Review) -> None:
+    ada = review.reviewer("ada")
+    item = ada.send(ada.next(), ("verdict", "pass")).json()["next"]
+    shutil.rmtree(review.run.folder)
+    replies = [ada.client.get("/q/q/next"), ada.send(item, ("verdict", "pass")), review.viewer.client().get("/q/q")]
+    for reply in replies:
+        assert (reply.status, f"run {review.run.run_id} was deleted" in reply.text) == (500, True)
+    assert not review.run.folder.exists()
+
+
 def test_another_label_with_the_id_of_a_stored_one_is_a_conflict(review: Review) -> None:
     ada = review.reviewer("ada")
     item = ada.next()
     ada.send(item, ("verdict", "pass"))
     reply = ada.send(item, ("verdict", "fail"))
     assert (reply.status, [label.verdict for label in review.run.all_labels()]) == (409, ["pass"])
+    fields = (("item", str(item["item"])), ("label_id", item["label_id"]), ("verdict", "fail"))
+    page = post(ada.client, ada.path, *fields).text
+    assert "labelled in another tab" in page
+    assert f'href="/q/q/next?item={item["item"]}"' in page
 
 
 def test_undo_replaces_the_last_own_label_by_a_correction(review: Review) -> None:
@@ -262,6 +277,25 @@ def test_disagreements_are_a_queue_that_a_named_reviewer_resolves(review: Review
     assert len([label for label in review.run.all_labels() if label.resolution]) == 1
     third = {"item": shared[2], "label_id": f"q/{shared[2]}/ada/resolution/0"}
     assert ada.send(third, ("verdict", "pass"), path="/q/q/conflicts").status == 400
+
+
+def test_a_disputed_answer_is_given_to_another_when_its_lease_ends(review: Review) -> None:
+    ada, bob = review.reviewer("ada"), review.reviewer("bob")
+    ada.review()
+    shared = next(n for n in review.session.labels().items_of("ada") if n in review.session.labels().items_of("bob"))
+    item = bob.client.get(f"/q/q/next.json?item={shared}").json()
+    bob.send(item, ("verdict", "fail" if "is good" in item["answer"] else "pass"))
+    bob.review()
+    path = "/q/q/conflicts"
+    held = ada.client.get(f"{path}.json").json()
+    assert bob.client.get(f"{path}.json").json()["item"] is None
+    NOW[0] = LEASE_S + 1
+    taken = bob.client.get(f"{path}.json").json()
+    assert (taken["item"], held["item"]) == (shared, shared)
+    assert bob.send(taken, ("verdict", "pass"), path=path).status == 200
+    late = ada.send(held, ("verdict", "fail"), path=path)
+    assert (late.status, "resolved already" in late.text) == (400, True)
+    assert [label.verdict for label in review.run.labels() if label.resolution] == ["pass"]
 
 
 def test_a_review_that_is_not_blind_shows_and_stores_what_it_shows(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ it wins. Each names the commits that its names were read from; docs/reference/tr
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
@@ -236,14 +237,21 @@ def _gen_ai_messages(attributes: JsonObject, key: str) -> tuple[Message, ...]:
 
 
 def _gen_ai_usage(attributes: JsonObject, prefix: str) -> Usage | None:
-    def count(*names: str) -> JsonValue:
-        return _first(attributes, *(f"{prefix}.{name}" for name in names))
+    counts = (_first(attributes, *names) for names in _usage_names(prefix))
+    return _usage(*counts)
 
-    return _usage(
-        count("input_tokens", "prompt_tokens"),
-        count("output_tokens", "completion_tokens"),
-        count("cache_read.input_tokens", "cache_read", "cache_read_input_tokens"),
-        count("reasoning.output_tokens", "reasoning_tokens", "details.reasoning_tokens"),
+
+@lru_cache
+def _usage_names(prefix: str) -> tuple[tuple[str, ...], ...]:
+    """Return the attributes with the tokens of the input, the output, the cache and the reasoning."""
+    return tuple(
+        tuple(f"{prefix}.{name}" for name in names)
+        for names in (
+            ("input_tokens", "prompt_tokens"),
+            ("output_tokens", "completion_tokens"),
+            ("cache_read.input_tokens", "cache_read", "cache_read_input_tokens"),
+            ("reasoning.output_tokens", "reasoning_tokens", "details.reasoning_tokens"),
+        )
     )
 
 
@@ -421,6 +429,8 @@ def _read_openinference(span: Span) -> Facts:
     asked, answered = _object(parsed(value)), _object(parsed(answer))
     if kind == "model" and not given and not made and "messages" in answered and "tools" in answered:
         kind, answer = "step", None  # what LlamaIndex prepares for a call
+    if kind == "model" and not all(map(_says_something, ((message,) for message in given))):
+        given = _as_told(value, given)
     if kind in ("model", "agent", "step") and not (kind == "model" and given):
         given = given if kind == "model" and given else (said(value, "user", "$.attributes.input.value") or given)
     if kind in ("model", "agent", "step") and not made:
@@ -442,6 +452,15 @@ def _read_openinference(span: Span) -> Facts:
         response_id=_text(answered, "id"),
         previous_id=_text(answered, "previous_response_id") or _text(asked, "previous_response_id"),
     )
+
+
+def _as_told(value: JsonValue, given: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the messages in an input instead of as many messages some of which are empty, as in LangChain.js."""
+    with suppress(MessageError):
+        told = said(value, "user", "$.attributes.input.value")
+        if [message.role for message in told] == [message.role for message in given]:
+            return told
+    return given
 
 
 def _object(value: JsonValue) -> JsonObject:

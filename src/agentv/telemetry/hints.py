@@ -35,7 +35,7 @@ _HINTS: Final = (
     ),
     ("opentelemetry.instrumentation.botocore", _LOGS),
     ("opentelemetry.instrumentation", "set TRACELOOP_TRACE_CONTENT=true"),
-    ("openlit", "do not set capture_message_content=False"),
+    ("openlit", f"set {CAPTURE}=true, and not capture_message_content=False"),
     ("gcp.vertex.agent", f"set {CAPTURE}=true"),
     ("agent_framework", "set ENABLE_SENSITIVE_DATA=true, or call enable_instrumentation(enable_sensitive_data=True)"),
     ("semantic_kernel", "set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"),

@@ -142,6 +142,12 @@ def _hashes(scope: str, messages: Sequence[Message]) -> list[int]:
     return made
 
 
+def input_key(scope: str, messages: Sequence[Message]) -> str | None:
+    """Return what is equal for equal inputs of a scope; None for an input without messages."""
+    hashes = _hashes(scope, messages)
+    return f"{hashes[-1]:x}" if hashes else None
+
+
 def message_key(message: Message) -> Hashable:
     """Return what makes two records of a message equal: role, text, and calls or the id of the call."""
     calls = repr([(call.tool, call.input) for call in message.tool_calls]) if message.tool_calls else ""

@@ -13,7 +13,7 @@ from agentv.telemetry.answers import TracedAnswer, join_turns
 from agentv.telemetry.closed import ClosedTraces
 from agentv.telemetry.contents import with_results
 from agentv.telemetry.hints import content_hint
-from agentv.telemetry.history import OpenEnds
+from agentv.telemetry.history import OpenEnds, input_key
 from agentv.telemetry.shelf import SpanShelf
 from agentv.telemetry.spans import Span
 from agentv.telemetry.traces import Invocation, Trace, merged_spans, metadata_of, usage_of, without_system
@@ -41,6 +41,16 @@ class _Waiting(Struct):
 
     calls: list[Invocation]
     since_ns: int
+
+
+class ReadTrace(Struct, frozen=True):
+    """The new spans of a trace, and the invocations in them."""
+
+    trace_id: str
+    trace: Trace
+    found: list[Invocation]
+    copies: int
+    """The number of spans that are not new."""
 
 
 class _Turns(Struct):
@@ -76,20 +86,23 @@ class JoinReport(Struct):
     """Log records without a trace."""
     cut: int = 0
     """Traces that were joined before their end, because too many spans waited."""
+    without_question: Counter[str] = field(default_factory=Counter)
+    """Answers to no question, by scope."""
     not_generative: int = 0
     """Traces without an agent or a call of a model."""
     problems: Counter[str] = field(default_factory=Counter)
 
     def notes(self) -> Iterator[str]:
         """Yield what a user should know."""
-        for scope, count in sorted(self.without_content.items()):
-            name = scope or "an instrumentation without a name"
-            what = "1 answer has" if count == 1 else f"{count:,} answers have"
-            yield f"{what} no messages in the traces of {name}: {content_hint(scope)}"
-        for scope, count in sorted(self.without_answer.items()):
-            name = scope or "an instrumentation without a name"
-            what = "1 question has" if count == 1 else f"{count:,} questions have"
-            yield f"{what} no answer in the traces of {name}: {content_hint(scope)}"
+        for counts, single, several, lacks in (
+            (self.without_content, "answer has", "answers have", "messages"),
+            (self.without_answer, "question has", "questions have", "answer"),
+            (self.without_question, "answer has", "answers have", "question"),
+        ):
+            for scope, count in sorted(counts.items()):
+                what = f"1 {single}" if count == 1 else f"{count:,} {several}"
+                name = scope or "an instrumentation without a name"
+                yield f"{what} no {lacks} in the traces of {name}: {content_hint(scope)}"
         if self.not_generative:
             what = "1 trace has" if self.not_generative == 1 else f"{self.not_generative:,} traces have"
             yield f"{what} no agent and no call of a model, so that there is nothing to judge"
@@ -140,6 +153,7 @@ class Joiner:
         self._silent = _SilentCalls(self.report.without_content)
         self._agents = AgentLogs(self.report.without_content, self.report.without_answer, self.report.problems)
         self._closed = ClosedTraces() if self._options.is_endless else None
+        self._unanswered = _SilentCalls(self.report.without_answer)
         self._now_ns = self._closed_ns = 0
 
     def add(self, span: Span, *, file: str = "", line: int = 0, file_number: int = 0) -> None:
@@ -175,21 +189,18 @@ class Joiner:
         yield from self._ended_turns(limit_ns)
 
     def _answers_in(self, trace_id: str) -> Iterator[TracedAnswer]:
-        spans = list(self._shelf.spans(trace_id))
+        read = self._read(trace_id)
         self._shelf.drop(trace_id)
-        merged = merged_spans(spans)
-        is_known = self._closed is not None and trace_id in self._closed
-        new = merged if self._closed is None else self._closed.new_spans(trace_id, merged)
-        trace = Trace(new)
-        found = list(trace.invocations())
-        self.report.traces += not is_known
-        self.report.doubled += len(spans) - len(new)
-        self.report.not_generative += not found and not is_known
+        is_known, found = False, read.found
+        self.report.doubled += read.copies
         if self._closed is not None:
-            completing = self._closed.completing(trace_id, trace, found)
+            is_known = trace_id in self._closed
+            completing = self._closed.completing(trace_id, read.trace, found)
             self.report.late += len(completing)
             found = [each for each in found if each.root.span_id not in completing]
-            self._closed.add(trace_id, trace)
+            self._closed.add(trace_id, read.trace)
+        self.report.traces += not is_known
+        self.report.not_generative += not read.found and not is_known
         for each in found:
             yield from self._answers_of(each)
 
@@ -199,16 +210,24 @@ class Joiner:
             self.report.answers += 1
             yield answer
 
+    def _read(self, trace_id: str) -> ReadTrace:
+        """Return the invocations in the spans of a trace that were not joined before."""
+        return self._read_spans(trace_id, list(self._shelf.spans(trace_id)))
+
+    def _read_spans(self, trace_id: str, spans: Sequence[Span]) -> ReadTrace:
+        merged = merged_spans(spans)
+        new = merged if self._closed is None else self._closed.new_spans(trace_id, merged)
+        trace = Trace(new)
+        return ReadTrace(trace_id, trace, list(trace.invocations()), len(spans) - len(new))
+
     def _answers_of(self, each: Invocation) -> Iterator[TracedAnswer]:
         if each.problem is not None and each.messages:
             self.report.problems[each.problem] += 1
         self.report.guessed += each.is_ambiguous
-        if each.is_silent:
-            self._silent.count(each.root.scope, each.facts.response_id)
-            return
-        self._silent.exclude(each.facts.response_id)
         scope = f"{each.root.service}\0{each.facts.session or ''}"
         given = each.messages[: each.input_length]
+        if self._is_left_out(each, scope, given):
+            return
         before = self._ends.ambiguous
         link = self._ends.find(scope, given, each.root.start_ns, each.facts.previous_id)
         self.report.ambiguous += self._ends.ambiguous - before
@@ -241,10 +260,23 @@ class Joiner:
         if each.is_call and each.error is None and last is not None and (last.tool_calls or last.role == "tool"):
             self._waiting[name] = _Waiting(group, self._moment(_end_of(group)))
             return
-        if not each.is_answered and each.error is None and each.problem is None:
-            self.report.without_answer[each.root.scope] += 1
-            return
         yield self._answer(group, session, is_open=False)
+
+    def _is_left_out(self, each: Invocation, scope: str, given: Sequence[Message]) -> bool:
+        """Return True for a copy of a call, and for one without messages or an answer, which is counted."""
+        response_id = each.facts.response_id
+        if not each.root.trace_id and self._silent.is_known(response_id):
+            return True
+        if each.is_silent:
+            self._silent.count(each.root.scope, response_id)
+            return True
+        self._silent.exclude(response_id)
+        if not each.is_answered and each.error is None and each.problem is None:
+            self._unanswered.count(each.root.scope, input_key(scope, given))
+            return True
+        if self.report.without_answer:
+            self._unanswered.exclude(input_key(scope, given))
+        return False
 
     def _remember(self, name: str, session: str) -> None:
         self._sessions[name] = session
@@ -267,6 +299,8 @@ class Joiner:
         ]
         self.report.answers += 1
         self.report.open += is_open
+        if last.messages and not any(message.role == "user" for message in last.messages):
+            self.report.without_question[last.root.scope] += 1
         error = None
         if not last.has_answer and last.error is not None:
             error = f"has no answer, because it failed: {last.error}"
@@ -314,7 +348,10 @@ class Joiner:
 
 
 class _SilentCalls:
-    """Counts calls without messages by scope, but not those that another instrumentation records with messages."""
+    """Counts calls without messages by scope, but not those that another span records with messages.
+
+    A call is known by the id of its response, or by its input.
+    """
 
     def __init__(self, counts: Counter[str]) -> None:
         self._counts = counts
@@ -328,6 +365,10 @@ class _SilentCalls:
                 return
             self._remember(response_id, scope)
         self._counts[scope] += 1
+
+    def is_known(self, response_id: str | None) -> bool:
+        """Return True if the messages of a response are known."""
+        return response_id is not None and self._scopes.get(response_id, "") is None
 
     def exclude(self, response_id: str | None) -> None:
         """Do not count the calls with a response, whose messages are known."""

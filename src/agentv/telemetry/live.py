@@ -6,9 +6,8 @@ from msgspec.structs import replace
 
 from agentv.telemetry.answers import TracedAnswer
 from agentv.telemetry.arrivals import AT_WORK_S, PATIENCE_S, SETTLE_S, Arrivals, gap_of
-from agentv.telemetry.joining import NS_PER_S, Joiner, JoinOptions
+from agentv.telemetry.joining import NS_PER_S, Joiner, JoinOptions, ReadTrace
 from agentv.telemetry.spans import LOG_EVENT, Span
-from agentv.telemetry.traces import Trace, merged_spans
 
 _MOST_BYTES = 2**30
 """The spans that may wait; above that, no more should be received."""
@@ -27,6 +26,7 @@ class LiveJoiner(Joiner):
         self._large: set[str] = set()
         self._last_ns = 0
         """The moment of the last span of the trace that is being joined."""
+        self._just_read: ReadTrace | None = None
 
     @property
     def is_full(self) -> bool:
@@ -68,7 +68,9 @@ class LiveJoiner(Joiner):
         while self._large:
             yield self._cut(self._large.pop())
         for arrival in self._arrivals.due(now_s):
-            if not self._arrivals.wait(arrival, self._wait_s(arrival.trace_id)):
+            if self._arrivals.wait(arrival, self._wait_s(arrival.trace_id)):
+                self._just_read = None
+            else:
                 self._large.discard(arrival.trace_id)
                 self._last_ns = int(arrival.last_s * NS_PER_S)
                 yield arrival.trace_id
@@ -89,12 +91,16 @@ class LiveJoiner(Joiner):
         spans = list(self._shelf.spans(trace_id))
         match gap_of(spans):
             case "none":
-                is_silent = any(each.is_silent for each in Trace(merged_spans(spans)).invocations())
-                return PATIENCE_S if is_silent else SETTLE_S
+                self._just_read = self._read_spans(trace_id, spans)
+                return PATIENCE_S if any(each.is_silent for each in self._just_read.found) else SETTLE_S
             case "remote":
                 return PATIENCE_S
             case _:
                 return self._options.idle_s
+
+    def _read(self, trace_id: str) -> ReadTrace:
+        read, self._just_read = self._just_read, None
+        return read if read is not None and read.trace_id == trace_id else super()._read(trace_id)
 
     def _finished(self, now_s: float) -> Iterator[str]:
         for trace_id in self._shelf.all():

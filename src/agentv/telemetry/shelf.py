@@ -48,7 +48,7 @@ class SpanShelf:
         if trace is None:
             trace = self._traces[span.trace_id] = _Shelved(span.start_ns, span.end_ns)
         trace.start_ns, trace.end_ns = min(trace.start_ns, span.start_ns), max(trace.end_ns, span.end_ns)
-        self._write(trace, self._encoder.encode(span))
+        self._write(trace, self._encode(span))
 
     def _write(self, trace: _Shelved, data: bytes) -> None:
         self._file.seek(self._end)
@@ -62,6 +62,12 @@ class SpanShelf:
         """Return the bytes of the spans of a trace."""
         return self._traces[trace_id].size
 
+    def _encode(self, span: Span) -> bytes:
+        try:
+            return self._encoder.encode(span)
+        except (OverflowError, UnicodeEncodeError):
+            return self._encoder.encode(_encodable(msgspec.to_builtins(span)))
+
     def ended_before(self, moment_ns: int) -> list[str]:
         """Return the traces whose last span ended before a moment, in order of their start."""
         return self._ordered(trace_id for trace_id, trace in self._traces.items() if trace.end_ns < moment_ns)
@@ -71,7 +77,8 @@ class SpanShelf:
         return self._ordered(self._traces)
 
     def _ordered(self, traces: Iterable[str]) -> list[str]:
-        return sorted(traces, key=lambda trace_id: (self._traces[trace_id].start_ns, trace_id))
+        """Return traces in order of their start; log records without a trace come last."""
+        return sorted(traces, key=lambda trace_id: (not trace_id, self._traces[trace_id].start_ns, trace_id))
 
     def spans(self, trace_id: str) -> Iterator[Span]:
         """Return the spans of a trace."""
@@ -107,3 +114,25 @@ def _read(file: IO[bytes], places: "array[int]") -> Iterator[bytes]:
     for place in range(0, len(places), 2):
         file.seek(places[place])
         yield file.read(places[place + 1])
+
+
+_LARGEST = 2**63
+_MOST = 10**308
+"""Of a larger integer, a float cannot be made."""
+
+
+def _encodable(value: object) -> object:
+    """Return a value with floats for integers of more than 64 bits, and question marks for lone surrogates."""
+    match value:
+        case bool():
+            return value
+        case int():
+            return value if -_LARGEST <= value < _LARGEST else float(min(max(value, -_MOST), _MOST))
+        case str():
+            return value.encode(errors="replace").decode()
+        case dict():
+            return {_encodable(key): _encodable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_encodable(item) for item in value]
+        case _:
+            return value

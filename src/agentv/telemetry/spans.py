@@ -143,7 +143,7 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
     moment = moment or _nanoseconds(_first(record, "observedTimeUnixNano", "observed_time_unix_nano"))
     return Span(
         trace_id=_id_of(_first(record, "traceId", "trace_id")),
-        span_id=_id_of(_first(record, "spanId", "span_id")),
+        span_id=_id_of(_first(record, "spanId", "span_id")) or _own_id(record),
         name=LOG_EVENT,
         start_ns=moment,
         end_ns=moment,
@@ -255,7 +255,7 @@ def attributes_of(value: JsonValue) -> JsonObject:
 
 
 def _is_attributes(value: JsonValue) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and all(isinstance(each, dict) for each in value))
+    return isinstance(value, dict) or (isinstance(value, list) and {*map(type, value)} <= {dict})
 
 
 _VALUE_NAMES = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", "bytesValue")

@@ -55,8 +55,9 @@ class Invocation(Struct, frozen=True, kw_only=True):
 
     @property
     def is_silent(self) -> bool:
-        """True if nothing was recorded of what was said."""
-        return not self.messages and self.error is None and self.problem is None
+        """True if nothing was recorded of what was said; some instrumentations record messages without contents."""
+        has_content = any(message.content for message in self.messages)
+        return not has_content and self.error is None and self.problem is None
 
 
 def merged_spans(spans: Iterable[Span]) -> list[Span]:
@@ -165,14 +166,16 @@ class Trace:
         calls = [each for each in members if each.kind == "model" and not self._is_inside_call(each)]
         outer = [each for each in calls if not any(above.kind == "tool" for above in self.ancestors(each.span))]
         facts = self._facts_of(root, members)
-        chains = _chains([each for each in outer if each.facts is not None and each.facts.has_content])
+        chains = _chains(_answered_calls([each for each in outer if each.facts and each.facts.has_content]))
         wanted = content_text(facts.output[-1].content).strip() if facts.output else ""
         chain, is_ambiguous = _main_chain(chains, wanted)
         messages, length = _messages_of(chain, facts)
         messages = with_results(messages, _tools_of(members))
         if not any(message.tool_calls for message in messages[length:]):
-            inner = [each for each in members if any(above.kind == "tool" for above in self.ancestors(each.span))]
-            messages = with_calls(messages, _tools_of(each for each in members if each not in inner))
+            outer_tools = (
+                each for each in members if not any(above.kind == "tool" for above in self.ancestors(each.span))
+            )
+            messages = with_calls(messages, _tools_of(outer_tools))
         error = root.span.error or next((each.span.error for each in reversed(outer) if each.span.error), None)
         return Invocation(
             root=root.span,
@@ -205,6 +208,12 @@ class Trace:
             (each.facts.session for each in members if each.facts and each.facts.session), None
         )
         return replace(facts, session=session)
+
+
+def _answered_calls(calls: Sequence[ReadSpan]) -> list[ReadSpan]:
+    """Return calls without those that have no output, if another call has their input: it is a retry, or the answer."""
+    answered = [each.facts.input for each in calls if each.facts is not None and each.facts.output]
+    return [each for each in calls if each.facts is None or each.facts.output or each.facts.input not in answered]
 
 
 def _tools_of(members: Iterable[ReadSpan]) -> list[ToolCall]:

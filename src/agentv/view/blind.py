@@ -1,17 +1,16 @@
 """The blind queues that wait for a reviewer, who must not see judge, target and other reviewers until they are done."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
 
-from agentv.storage.run.find import runs_folder
-from agentv.storage.run.reviews import REVIEWS_FOLDER, queue_names
+from agentv.storage.run.reviews import queue_names
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import AgentvError
-from agentv.view.reviews import ReviewSession
+from agentv.view.reviews import Reviews, ReviewSession
 
 _MAX_COMPARED = 5
 """The number of answers with equal keys whose texts are compared: those of a copy are all equal."""
@@ -43,28 +42,22 @@ class BlindWork(Struct, frozen=True):
         return False
 
 
-def blind_work(
-    home: Path,
-    reviewer: str,
-    sessions: Iterable[ReviewSession],
-    open_session: Callable[[StoredRun, str], ReviewSession],
-) -> Iterator[BlindWork]:
-    """Yield the blind queues with answers left for a reviewer: those of `sessions`, and all others of the project.
+def blind_work(reviews: Reviews, home: Path, reviewer: str) -> Iterator[BlindWork]:
+    """Yield the blind queues with answers left for a reviewer: those that are reviewed here, and others of the project.
 
     They may be reviewed at the same time by another process, so that what is stored decides. Queues that cannot be read
     are skipped: nobody can review them.
     """
-    reviewed = list(sessions)
+    reviewed = reviews.reviewed(reviewer)
     yield from _waiting(reviewed, reviewer)
-    folders = {path.parent.parent for path in runs_folder(home).glob(f"*/{REVIEWS_FOLDER}/*.json")}
     known = {(each.stored.run_id, each.queue.name) for each in reviewed}
-    for folder in sorted(folders | {each.stored.folder for each in reviewed}):
+    for folder in sorted({*reviews.folders(home), *(each.stored.folder for each in reviewed)}):
         with suppress(AgentvError, OSError):
             stored = StoredRun(folder)
-            others = [name for name in queue_names(folder) if (stored.run_id, name) not in known]
-            for name in others:
-                with suppress(AgentvError, OSError):
-                    yield from _waiting([open_session(stored, name)], reviewer)
+            for name in queue_names(folder):
+                if (stored.run_id, name) not in known:
+                    with suppress(AgentvError, OSError):
+                        yield from _waiting([reviews.of_run(stored, name)], reviewer)
 
 
 def _waiting(sessions: Iterable[ReviewSession], reviewer: str) -> Iterator[BlindWork]:

@@ -3,18 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, Self, TypeAlias, get_args
 
 from msgspec import Struct
 
 from agentv.engine.stored.comparison import compare_given
 from agentv.reports.compare.document import comparison_summary
 from agentv.reports.document.blocks import Document
-from agentv.scoring.comparison.case_differences import ROUNDING, CaseDifference, CaseDifferences
+from agentv.scoring.comparison.case_differences import ROUNDING, CaseDifference, CaseDifferences, outcome_of
 from agentv.scoring.comparison.circumstances import Circumstance, find_circumstances
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.pairs import Pair
 from agentv.scoring.comparison.sides import RowPosition, Side
+from agentv.storage.index.pairs import CasePair
 from agentv.storage.run.stored import StoredRun
 from agentv.types.results import CaseName
 
@@ -30,6 +31,22 @@ class ComparedCase(Struct, frozen=True):
 
     pair: Pair
     difference: CaseDifference | None = None
+
+    @classmethod
+    def of(cls, pair: CasePair, *, is_content_changed: bool) -> Self:
+        """Return a case as the index has it."""
+        before, after = pair.before, pair.after
+        names = Pair(before.name, after.name)
+        difference = CaseDifference(
+            pair=names,
+            before=before.score,
+            after=after.score,
+            passed_before=before.passed / before.judged,
+            passed_after=after.passed / after.judged,
+            outcome=outcome_of(pair.difference),
+            is_content_changed=is_content_changed,
+        )
+        return cls(names, difference)
 
 
 class ComparedRuns(Struct, frozen=True):

@@ -3,9 +3,9 @@
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -17,10 +17,12 @@ from msgspec.structs import replace
 from agentv.storage.index.file import pages_file
 from agentv.storage.index.indexer import Indexer
 from agentv.storage.index.pages import RunPages
+from agentv.storage.index.pairs import ChangedKind, ChangedPairs, RunPairs
 from agentv.storage.index.row_query import Counted, CursorPage, Facets, Progress, RowEntry, RowQuery
 from agentv.storage.index.texts import RowTexts, StoredDetail
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.stored import StoredRun
+from agentv.types.results import CaseName
 
 _FIRST_WAIT_S = 0.3
 """How long the first request for a run waits for its index; a run of some thousand results is complete by then."""
@@ -129,6 +131,28 @@ class RunIndexes:
             return pages.details(rows)[0] if rows else None
 
         return self._refreshed(stored).read(read)
+
+    def details(self, stored: StoredRun, lines: Sequence[int]) -> tuple[StoredDetail, ...]:
+        """Return the results at lines of results.jsonl, from 1, each with its case and answer."""
+        return self._refreshed(stored).read(lambda pages: pages.details(pages.rows_at(lines)))
+
+    def changed_pairs(
+        self,
+        before: StoredRun,
+        after: StoredRun,
+        kind: ChangedKind,
+        accepts: Callable[[CaseName], bool] | None,
+        *,
+        most: int,
+    ) -> ChangedPairs | None:
+        """Return the first pairs of two runs that changed; None if the runs are not indexed, or cannot be paired."""
+        sides = [self._refreshed(stored) for stored in (before, after)]
+        if not all(side.read(RunPages.progress).is_complete for side in sides):
+            return None
+        with ExitStack() as stack:
+            # Objects of their own, because the pass takes longer than a page, and the runs may be the same.
+            pages = (stack.enter_context(closing(RunPages(side.file, side.pages.folder))) for side in sides)
+            return RunPairs(*pages).changed(kind, accepts, most=most)
 
     def progress(self, stored: StoredRun) -> Progress:
         """Return how far a run is indexed, after a moment in which what is new may be added."""

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,24 +13,29 @@ from msgspec.structs import replace
 from agentv.engine.stored.report import load_report
 from agentv.engine.stored.report_tools import labels_of, read_details
 from agentv.reports.run.views import RowDetail
-from agentv.storage.files.run_file import stamp_of
+from agentv.storage.files.run_file import size_of, stamp_of
 from agentv.storage.index.index import RunIndex
+from agentv.storage.index.lines import RESULTS_FILE
+from agentv.storage.index.pairs import ChangedKind, ChangedPairs
 from agentv.storage.index.row_query import RowEntry, RowQuery
+from agentv.storage.index.texts import StoredDetail
 from agentv.storage.run.find import ListedRun, find_run, list_run_folders
 from agentv.storage.run.labels import LABELS_FILE
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
-from agentv.types.results import RunReport
+from agentv.types.results import CaseName, RunReport
 from agentv.view.address import BadAddressError
 from agentv.view.compared import ComparedRuns, compare_runs
 from agentv.view.indexing import FoundRows, RunIndexes
 from agentv.view.matching_cases import MatchingCases, matching_cases
 from agentv.view.recent import RecentValues
 
-_FILES_OF_REPORT = ("results.jsonl", "events.jsonl", LABELS_FILE)
+_FILES_OF_REPORT = (RESULTS_FILE, "events.jsonl", LABELS_FILE)
 _MAX_REPORTS = 16
 _MAX_COMPARISONS = 4
 _MAX_CASE_LISTS = 8
+LONG_BYTES = 4 * 1024 * 1024
+"""The size of the results of two runs from which their comparison is not waited for."""
 
 
 class UnknownRunError(ConfigError):
@@ -57,14 +62,17 @@ class Library:
         *,
         folders: Sequence[Path] = (),
         clock: Callable[[], float] = time.monotonic,
+        long_bytes: int = LONG_BYTES,
     ) -> None:
         self.home = home
+        self._long_bytes = long_bytes
         # By id, as in the links of pages: the folder of a copied run may have any name.
         self._others = {StoredRun(folder).run_id: folder for folder in folders}
         self._local = threading.local()
         self._indexes = RunIndexes(home)
         self._reports = RecentValues[RunReport](_MAX_REPORTS, clock)
         self._comparisons = RecentValues[ComparedRuns](_MAX_COMPARISONS, clock)
+        self._changed = RecentValues[ChangedPairs | None](_MAX_COMPARISONS, clock)
         self._cases = RecentValues[MatchingCases](_MAX_CASE_LISTS, clock)
 
     def runs(self) -> tuple[ListedRun, ...]:
@@ -137,6 +145,35 @@ class Library:
             lambda: compare_runs(before, after, self.home),
             is_running="running" in (before.state(), after.state()),
         )
+
+    def changed_pairs(
+        self,
+        before: StoredRun,
+        after: StoredRun,
+        kind: ChangedKind,
+        accepts: Callable[[CaseName], bool] | None,
+        *,
+        most: int,
+        named: Hashable,
+    ) -> ChangedPairs | None:
+        """Return the first pairs of long runs that changed, while their comparison is not known; else None.
+
+        `named` tells one `accepts` from another.
+        """
+        key, stamp = (before.folder, after.folder), (_stamp(before), _stamp(after))
+        is_long = sum(size_of(each.folder / RESULTS_FILE) for each in (before, after)) >= self._long_bytes
+        if not is_long or self._comparisons.has(key, stamp):
+            return None
+        return self._changed.get(
+            (*key, kind, named, most),
+            stamp,
+            lambda: self._indexes.changed_pairs(before, after, kind, accepts, most=most),
+            is_running=False,
+        )
+
+    def details(self, stored: StoredRun, lines: Sequence[int]) -> tuple[StoredDetail, ...]:
+        """Return the indexed results at lines of results.jsonl, from 1, each with its case."""
+        return self._indexes.details(stored, lines)
 
     def cases(self, stored: StoredRun, query: RowQuery, *, only_differing: bool) -> MatchingCases:
         """Return the cases of which any result matches a query, on one page; on request only where results differ."""

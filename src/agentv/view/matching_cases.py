@@ -1,18 +1,19 @@
 """The cases of a run of which results match a filter, with the places of all their results."""
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from sys import intern
 from typing import NamedTuple, TypeAlias, cast, get_args
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.scoring.counting.matrix import CellName
 from agentv.storage.index.row_query import Facets, Progress, RowEntry, RowQuery
 from agentv.types.results import CaseId, RowState
 
-_WIDTH = 6
-"""The numbers of a result in `_Trials`."""
+_NO_SCORE = -1.0
 _STATES: tuple[RowState, ...] = get_args(RowState)
 
 
@@ -26,46 +27,63 @@ class FoundTrial(NamedTuple):
     """Line number, offset and size in bytes."""
 
 
-class _Trials(Struct):
-    """Results in columns, which take 48 bytes for each; those of a case follow each other."""
+class _Trials:
+    """Results in columns, which take 64 bytes for each: an object for each would take four times as much."""
 
-    cells: list[CellName] = field(default_factory=list)
-    starts: "array[int]" = field(default_factory=lambda: array("I", [0]))
-    numbers: "array[int]" = field(default_factory=lambda: array("Q"))
+    def __init__(self) -> None:
+        self._cells: dict[CellName, int] = {}
+        self._cases, self._cells_of, self._states = array("I"), array("I"), array("B")
+        self._places = tuple(array("q") for _ in range(4))  # trial, line number, offset and size
+        self._scores = array("d")
+        self._order = array("I")
+        self._starts = array("I", [0])
 
-    def add_case(self, outcomes: "Iterable[_Outcome]", numbers: Mapping[CellName, int]) -> None:
-        for each in outcomes:
-            self.numbers.extend((numbers[each.cell], *each.numbers))
-        self.starts.append(len(self.numbers))
+    def add(self, case: int, entry: RowEntry) -> None:
+        """Add a result of the case with a number."""
+        cell = entry.slot.prompt, entry.slot.target
+        self._cases.append(case)
+        self._cells_of.append(self._cells.setdefault(cell, len(self._cells)))
+        self._states.append(_STATES.index(cast(RowState, entry.state)))
+        place = entry.slot.trial, entry.line, entry.offset, entry.size
+        for column, number in zip(self._places, place, strict=True):
+            column.append(number)
+        self._scores.append(_NO_SCORE if entry.score is None else entry.score)
 
-    def of_case(self, number: int) -> list[FoundTrial]:
-        start, end = self.starts[number], self.starts[number + 1]
-        found = (self.numbers[each : each + _WIDTH] for each in range(start, end, _WIDTH))
+    def sort(self, cases: int) -> None:
+        """Let the results of each of so many cases follow each other, when all are added."""
+        self._order = array("I", sorted(range(len(self._cases)), key=self._cases.__getitem__))
+        counts = array("I", bytes(4 * cases))
+        for case in self._cases:
+            counts[case] += 1
+        self._starts = array("I", accumulate(counts, initial=0))
+
+    def of_case(self, case: int) -> list[FoundTrial]:
+        """Return the results of a case."""
+        cells = list(self._cells)
+        trials, lines, offsets, sizes = self._places
         return [
-            FoundTrial(self.cells[cell], trial, _STATES[state], (line, offset, size))
-            for cell, trial, state, line, offset, size in found
+            FoundTrial(
+                cells[self._cells_of[each]],
+                trials[each],
+                _STATES[self._states[each]],
+                (lines[each], offsets[each], sizes[each]),
+            )
+            for each in self._numbers(case)
         ]
+
+    def differ(self, case: int) -> bool:
+        """Return True if the results of a case differ between targets or prompts in a state or score."""
+        cells: dict[int, list[tuple[int, float]]] = {}
+        for each in self._numbers(case):
+            cells.setdefault(self._cells_of[each], []).append((self._states[each], self._scores[each]))
+        return len({tuple(sorted(each)) for each in cells.values()}) > 1
+
+    def _numbers(self, case: int) -> "array[int]":
+        return self._order[self._starts[case] : self._starts[case + 1]]
 
 
 FindEntries: TypeAlias = Callable[[RowQuery], Iterable[RowEntry]]
 """Returns all results that match a query, in its order."""
-
-
-class _Outcome(NamedTuple):
-    """What is remembered of a result while the cases are collected."""
-
-    cell: CellName
-    numbers: tuple[int, ...]
-    """Trial, state, line number, offset and size."""
-    score: float
-    """-1.0 for none."""
-
-    @classmethod
-    def of(cls, entry: RowEntry, cells: dict[CellName, CellName]) -> "_Outcome":
-        cell = entry.slot.prompt, entry.slot.target
-        state = _STATES.index(cast(RowState, entry.state))
-        numbers = entry.slot.trial, state, entry.line, entry.offset, entry.size
-        return cls(cells.setdefault(cell, cell), numbers, -1.0 if entry.score is None else entry.score)
 
 
 class MatchingCases(Struct, frozen=True):
@@ -76,11 +94,13 @@ class MatchingCases(Struct, frozen=True):
     progress: Progress
     """How far the run was indexed."""
     trials: _Trials
+    numbers: Sequence[int]
+    """The number of each case in `trials`."""
 
     def page(self, number: int, size: int) -> list[tuple[CaseId, list[FoundTrial]]]:
         """Return the cases of a page, from 1, each with its results for the targets and prompts of the query."""
-        start = (number - 1) * size
-        return [(case, self.trials.of_case(place)) for place, case in enumerate(self.ids[start : start + size], start)]
+        places = range(len(self.ids))[(number - 1) * size : number * size]
+        return [(self.ids[place], self.trials.of_case(self.numbers[place])) for place in places]
 
 
 def matching_cases(
@@ -90,34 +110,24 @@ def matching_cases(
 
     `only_differing` leaves out cases with the same states and scores for all targets and prompts of the query.
     """
-    names: dict[CellName, CellName] = {}
-    found: dict[CaseId, list[_Outcome]] = {}
-    for entry in find(query):
-        found.setdefault(_case_of(entry), []).append(_Outcome.of(entry, names))
+    found: dict[CaseId, int] = {}
+    trials = _Trials()
     whole = RowQuery(targets=query.targets, prompts=query.prompts, page_size=None)
-    if replace(query, sort=whole.sort, is_descending=whole.is_descending) != whole:
-        # The other filters select cases, of which all results are shown.
-        found = {case: [] for case in found}
-        for entry in find(whole):
-            if (of_case := found.get(_case_of(entry))) is not None:
-                of_case.append(_Outcome.of(entry, names))
-    if only_differing:
-        found = {case: outcomes for case, outcomes in found.items() if _differ(outcomes)}
-    cells = dict.fromkeys(each.cell for outcomes in found.values() for each in outcomes)
-    numbers = {cell: number for number, cell in enumerate(cells)}
-    trials = _Trials(list(cells))
-    for outcomes in found.values():
-        trials.add_case(outcomes, numbers)
-    return MatchingCases(tuple(found), facets, progress, trials)
+    # Other filters select cases, of which all results are shown.
+    is_whole = replace(query, sort=whole.sort, is_descending=whole.is_descending) == whole
+    for entry in find(query):
+        number = found.setdefault(_case_of(entry), len(found))
+        if is_whole:
+            trials.add(number, entry)
+    for entry in () if is_whole else find(whole):
+        known = found.get(_case_of(entry))
+        if known is not None:
+            trials.add(known, entry)
+    trials.sort(len(found))
+    shown = [number for number in found.values() if not only_differing or trials.differ(number)]
+    ids = list(found)
+    return MatchingCases([ids[number] for number in shown], facets, progress, trials, array("I", shown))
 
 
 def _case_of(entry: RowEntry) -> CaseId:
-    return CaseId(entry.slot.suite, entry.slot.eval_id)
-
-
-def _differ(outcomes: Iterable[_Outcome]) -> bool:
-    """Return True if the results of a case differ between targets or prompts in a state or score."""
-    cells: dict[CellName, list[tuple[int, float]]] = {}
-    for each in outcomes:
-        cells.setdefault(each.cell, []).append((each.numbers[1], each.score))
-    return len({tuple(sorted(each)) for each in cells.values()}) > 1
+    return CaseId(intern(entry.slot.suite), entry.slot.eval_id)

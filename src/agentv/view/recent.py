@@ -31,6 +31,12 @@ class RecentValues(Generic[V]):
         self._lock = threading.Lock()
         self._kept: dict[Hashable, _Kept[V]] = {}
 
+    def has(self, key: Hashable, stamp: Hashable) -> bool:
+        """Return True if the value for a key is known, and of the files as they are."""
+        with self._lock:
+            kept = self._kept.get(key)
+        return kept is not None and bool(kept.values) and kept.stamp == stamp
+
     def get(self, key: Hashable, stamp: Hashable, make: Callable[[], V], *, is_running: bool) -> V:
         """Return the value for a key, made again if the stamp differs; of a run that is going on, of a moment ago."""
         with self._lock:

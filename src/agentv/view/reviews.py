@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -17,10 +18,11 @@ from agentv.scoring.judges.labels import label_value
 from agentv.scoring.judges.preference import EQUAL
 from agentv.scoring.judges.reviewing import QueueLabels, Reviewed, make_label, queue_labels
 from agentv.storage.files.run_file import stamp_of
+from agentv.storage.run.find import runs_folder
 from agentv.storage.run.first_answers import decode_result_line
-from agentv.storage.run.folder import append_event
-from agentv.storage.run.labels import LABELS_FILE, append_labels
-from agentv.storage.run.reviews import load_queue
+from agentv.storage.run.folder import RUN_FILE, append_event
+from agentv.storage.run.labels import LABELS_FILE, LabelConflictError, append_labels
+from agentv.storage.run.reviews import REVIEWS_FOLDER, load_queue
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.json_value import JsonValue
@@ -35,6 +37,8 @@ LEASE_S = 30 * 60.0
 _MAX_ITEMS_IN_MEMORY = 200
 _ITEMS_PER_READ = 25
 """The number of items whose texts are read at once, since the files of the run have to be searched for them."""
+_LISTED_S = 5.0
+"""Seconds after which the folders of a project are listed again, which takes long with thousands of runs."""
 _RESULTS = "results.jsonl"
 OTHER_PAGES: Sequence[ShownPart] = ("judge", "labels", "target")
 """What the pages show that are open to a reviewer who is done."""
@@ -54,6 +58,14 @@ class UnknownItemError(ConfigError):
 
 class BadLabelError(ConfigError):
     """A label that cannot be stored."""
+
+
+class LabelledAlreadyError(ConfigError):
+    """A reviewer sent another label of an item than the one that was stored from another window."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__("this answer was labelled in another tab or window; that label is stored, and yours is not")
 
 
 class GivenItem(Struct, frozen=True):
@@ -134,8 +146,10 @@ class ReviewSession:
         )
 
     def labels(self) -> QueueLabels:
-        """Return the labels of the queue as they are stored now."""
+        """Return the labels of the queue as they are stored now. Raises StorageError if the run was deleted."""
         with self._lock:
+            if not (self.stored.folder / RUN_FILE).is_file():
+                raise StorageError(f"run {self.stored.run_id} was deleted: {self.stored.folder} has no {RUN_FILE}")
             stamp = stamp_of(self.stored.folder / LABELS_FILE)
             if self._labels is None or self._labels[0] != stamp:
                 # Lines are only ever added.
@@ -200,8 +214,8 @@ class ReviewSession:
     def save(self, reviewer: str, sent: SentLabel) -> Label:
         """Store a label, and return it once it is on disk. A label that is sent again is stored once.
 
-        Raises ReviewRefusedError, UnknownItemError, BadLabelError, and LabelConflictError if a label with this id says
-        something else.
+        Raises ReviewRefusedError, UnknownItemError, BadLabelError, and LabelledAlreadyError if the stored one of this
+        id says something else.
         """
         self._check_reviewer(reviewer)
         with self._lock:
@@ -228,7 +242,10 @@ class ReviewSession:
                 is_resolution=sent.is_resolution,
             )
             label = make_label(self.queue, item, reviewed, annotator=reviewer, time=self._clock())
-            (saved,) = append_labels(self.stored.folder, [label], run_id=self.stored.run_id, note=self._note)
+            try:
+                (saved,) = append_labels(self.stored.folder, [label], run_id=self.stored.run_id, note=self._note)
+            except LabelConflictError as error:
+                raise LabelledAlreadyError(sent.number) from error
             self._leases.pop(key, None)
             return saved
 
@@ -440,6 +457,7 @@ class Reviews:
     def __init__(self, sessions: Sequence[ReviewSession] = ()) -> None:
         self._sessions = {(each.stored.folder.resolve(), each.queue.name): each for each in sessions}
         self._reviewed = tuple(sessions)
+        self._folders: tuple[float, frozenset[Path]] | None = None
         self._lock = threading.Lock()
 
     def reviewed(self, reviewer: str) -> list[ReviewSession]:
@@ -463,6 +481,15 @@ class Reviews:
                 session = ReviewSession(stored, queue)
                 self._sessions[key] = session
             return session
+
+    def folders(self, home: Path) -> frozenset[Path]:
+        """Return the folders of a project's runs that have queues, as they were a few seconds ago at most."""
+        with self._lock:
+            now = time.monotonic()
+            if self._folders is None or now - self._folders[0] > _LISTED_S:
+                found = runs_folder(home).glob(f"*/{REVIEWS_FOLDER}/*.json")
+                self._folders = now, frozenset(path.parent.parent for path in found)
+            return self._folders[1]
 
     def close(self) -> None:
         """End the open queues."""

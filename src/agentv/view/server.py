@@ -14,9 +14,8 @@ from typing import Self, TypeAlias, TypeVar
 from aiohttp import web
 
 from agentv.execution.hosts import url_of
-from agentv.reports.text.markup import element
+from agentv.reports.text.markup import Html, element
 from agentv.reports.text.printable import one_line
-from agentv.storage.run.labels import LabelConflictError
 from agentv.types.errors import AgentvError
 from agentv.types.messages_json import compact_json
 from agentv.view.access import READER, SECURITY_HEADERS, Access, is_same_origin
@@ -24,7 +23,7 @@ from agentv.view.address import BadAddressError, Query, path_to
 from agentv.view.assets import asset_at
 from agentv.view.library import CopiedRunError, IncomparableRunsError, Library, UnknownRunError
 from agentv.view.pages.categories import categories_page, change_categories
-from agentv.view.pages.compare import compare_page, compare_two_page
+from agentv.view.pages.compare import compare_first_look, compare_page, compare_two_page
 from agentv.view.pages.grid import grid_page
 from agentv.view.pages.judge import judge_page
 from agentv.view.pages.page import Page, Request, Saved, error_page, page_html, preparing_page
@@ -35,7 +34,7 @@ from agentv.view.pages.rows import rows_page
 from agentv.view.pages.run import run_page
 from agentv.view.pages.runs import runs_page
 from agentv.view.pages.trend import trend_page
-from agentv.view.reviews import BadLabelError, ReviewRefusedError, Reviews, UnknownItemError
+from agentv.view.reviews import BadLabelError, LabelledAlreadyError, ReviewRefusedError, Reviews, UnknownItemError
 
 _LOG = logging.getLogger(__name__)
 
@@ -62,6 +61,8 @@ _PAGES: Mapping[str, MakePage] = {
     "/q/{queue}/conflicts": conflicts_page,
     "/categories/{run}": categories_page,
 }
+_FIRST_LOOKS: Mapping[MakePage, Callable[[Request], Page | None]] = {compare_page: compare_first_look}
+"""What is shown of a page that takes long to make, while it is made."""
 _CHANGES: Mapping[str, Change] = {
     "/q/{queue}/next": save_label,
     "/q/{queue}/conflicts": save_resolution,
@@ -85,7 +86,7 @@ _STATUS: Mapping[type[Exception], tuple[int, str]] = {
     ReviewRefusedError: (403, "Refused"),
     UnknownItemError: (404, "Not found"),
     BadLabelError: (400, "This label cannot be saved"),
-    LabelConflictError: (409, "This answer is labelled already"),
+    LabelledAlreadyError: (409, "This answer is labelled already"),
     OSError: (500, "A file of the run cannot be read"),  # among them StorageError
     sqlite3.Error: (500, "The index of the run cannot be used"),
 }
@@ -195,7 +196,7 @@ class ViewServer:
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         host = request.headers.get("Host")
         if not self._access.is_expected_host(host):
-            return _refused("This host is not the viewer's", "Open the address that agentv view printed.")
+            return _refused("This host is not the viewer's", "Open the address that the command printed.")
         if request.method not in _READING and not is_same_origin(request.headers.get("Origin"), host):
             return _refused("Refused", "Only the viewer's own pages may change something.")
         if request.path.startswith("/assets/"):
@@ -204,7 +205,7 @@ class ViewServer:
         if token is not None and request.method in _READING:
             return self._signed_in(request, token)
         if self._reviewer(request) is None:
-            return _refused("A token is needed", "Open the address that agentv view printed; it contains the token.")
+            return _refused("A token is needed", "Open the address that the command printed; it contains the token.")
         return await handler(request)
 
     def _reviewer(self, request: web.Request) -> str | None:
@@ -236,6 +237,12 @@ class ViewServer:
         return web.Response(body=asset.body, content_type=asset.content_type, charset="utf-8", headers=headers)
 
     async def _page(self, make: MakePage, request: web.Request) -> web.StreamResponse:
+        look = _FIRST_LOOKS.get(make)
+        if look is not None:
+            page = await self._in_thread(_looked_at, look, self._asked(request))
+            if page is not None:
+                self._making(make, request)
+                return _page_response(request, page)
         pending = self._making(make, request)
         done, _ = await asyncio.wait({pending}, timeout=_PATIENCE_S)
         # Otherwise it is finished in the background, and what it is made from is known at the next request.
@@ -308,6 +315,13 @@ def _page_or_error(make: MakePage, request: Request) -> Page:
         return _error_page(error, request)
 
 
+def _looked_at(look: Callable[[Request], Page | None], request: Request) -> Page | None:
+    try:
+        return look(request)
+    except (AgentvError, OSError, sqlite3.Error):
+        return None  # the page itself says what is wrong
+
+
 def _saved_or_error(change: Change, request: Request) -> Saved | Page:
     try:
         check_blind(request)
@@ -320,9 +334,18 @@ def _error_page(error: Exception, request: Request) -> Page:
     status, title = next(
         (found for kind, found in _STATUS.items() if isinstance(error, kind)), (500, "This page cannot be shown")
     )
+    return error_page(title, one_line(str(error)), status=status, hint=_hint(error, request))
+
+
+def _hint(error: Exception, request: Request) -> Html | None:
+    """Return where a reviewer goes on, None for others."""
     own = request.reviews.reviewed(request.reviewer)
-    hint = element("a", "Go on with your review", href=path_to("q", own[0].queue.name, "next")) if own else None
-    return error_page(title, one_line(str(error)), status=status, hint=hint)
+    if not own:
+        return None
+    path = path_to("q", own[0].queue.name, "next")
+    if isinstance(error, LabelledAlreadyError):
+        return element("a", "Correct the stored label", href=f"{path}?item={error.number}")
+    return element("a", "Go on with your review", href=path)
 
 
 def _refused(title: str, message: str) -> web.Response:

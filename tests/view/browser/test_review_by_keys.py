@@ -115,3 +115,43 @@ def test_a_label_that_is_not_sent_stays_in_the_form(tab: Tab, run: StoredRun) ->
     assert verdicts(run) == ["fail"]
     assert page.get_by_role("textbox", name="Note").input_value() == ""
     assert page.get_by_role("radio", name="Fail").is_checked() is False
+
+
+def test_a_label_that_is_refused_stays_in_the_form_of_a_second_tab(tab: Tab, run: StoredRun) -> None:
+    first, second = tab.page, tab.page.context.new_page()
+    second.goto(first.url)
+    press(first, "p", "Enter")
+    wait_for(first, 2)
+    press(second, "f", "m")
+    second.keyboard.type("too long")
+    press(second, "Escape", "Enter")
+    second.get_by_role("alert").get_by_text("labelled in another tab").wait_for()
+    assert second.get_by_role("textbox", name="Note").input_value() == "too long"
+    assert verdicts(run) == ["pass"]
+    second.get_by_role("link", name="Correct the stored label").click()
+    second.locator("h1").get_by_text("correct your label").wait_for()
+    assert second.get_by_role("radio", name="Fail").is_checked()
+    assert second.get_by_role("textbox", name="Note").input_value() == "too long"
+    second.locator("main").focus()
+    press(second, "Enter")
+    wait_for(second, 2)
+    assert [label.verdict for label in run.all_labels()] == ["pass", "fail"]
+
+
+def test_what_is_typed_about_an_answer_is_not_taken_to_another(tab: Tab, run: StoredRun) -> None:
+    page = tab.page
+    press(page, "p", "Enter")
+    wait_for(page, 2)
+    press(page, "f", "m")
+    page.keyboard.type("about the second")
+    press(page, "Escape", "e")
+    page.locator("#expected").wait_for()
+    assert page.get_by_role("textbox", name="Note").input_value() == "about the second"
+    press(page, "z")
+    wait_for(page, 1)
+    assert page.get_by_role("textbox", name="Note").input_value() == ""
+    assert page.get_by_role("radio", name="Pass").is_checked()
+    page.go_back()
+    wait_for(page, 2)
+    assert page.get_by_role("radio", name="Pass").is_checked() is False
+    assert [label.note for label in run.labels()] == [None]

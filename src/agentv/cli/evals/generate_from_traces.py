@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,7 +23,7 @@ from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.exported_cases import JudgedCases, failed_cases
 from agentv.execution.loops import run_in_own_loop
-from agentv.execution.processes.line_stream import Line, ReadLine
+from agentv.execution.processes.line_stream import STDIN, Line, ReadLine
 from agentv.loading.files.places import find_home, find_repository_root
 from agentv.loading.files.text import shown
 from agentv.loading.project import load_project
@@ -43,6 +43,8 @@ from agentv.types.messages_json import pretty_json
 from agentv.types.records.answer import Origin, ResultKey, source_of
 
 _MAX_NAMES = 3
+_WORDS = {"not scored": "no case", "scored": "taken"}
+"""The beginnings of notes about what `agentv score` reads, and what they are here."""
 UNREADABLE = "cannot be read, or have no answer because it failed"
 STEP = "are steps of a trace"
 
@@ -97,14 +99,12 @@ def suite_from_traces(files: Sequence[str], options: TracesOptions) -> int:
         judged = None if options.failed is None else _judged_cases(options.failed, output)
         reader = _AnswerReader(options, _cases(options, judged, file.cases), named)
         run_in_own_loop(reader.read())
-        written = _Written(options, reader, judged, is_new=not file.data)
-        cases = written.cases
-        if cases and not options.dry_run:
-            output.write(
-                file, cases, specs, data=", ".join(map(shown, map(Path, files))), other_keys=written.other_keys
-            )
+        data = ", ".join("standard input" if each == STDIN else shown(Path(each)) for each in files)
+        written = _Written(options, reader, judged, data=data, is_new=not file.data)
+        if written.cases and not options.dry_run:
+            output.write(file, written.cases, specs, data=data, other_keys=written.other_keys)
         written.show(stdout)
-        return 0 if cases else EXIT_NOTHING
+        return 0 if written.cases else EXIT_NOTHING
 
 
 def _judged_cases(run: str, output: CasesOutput) -> JudgedCases:
@@ -134,6 +134,7 @@ class _AnswerReader:
         self.filter = AnswerFilter(since)
         self.lines: SampledLines = sampled_lines(files, options.sample, since, options.joining)
         self._cleaner = _cleaner(options.output.path.parent)
+        self._mapped: set[str] = set()
 
     async def read(self) -> None:
         """Read the answers."""
@@ -160,9 +161,21 @@ class _AnswerReader:
         if isinstance(logged, TraceStep):
             self.cases.lose(STEP, place)
             return
+        self._mapped.update(logged.mapped)
         (given,) = self._cleaner.clean_all(logged.given)
         if self.filter.wants(given, ResultKey("", "", "")):
             self.cases.add(given, Origin(line.file, line.number, line.part, "", line.trace_id, line.span_id))
+
+    def notes(self) -> Iterator[str]:
+        """Yield what in the files was not read as an answer, and which options found nothing."""
+        for note in (*self.lines.notes(), *self.filter.notes()):
+            begun = next((each for each in _WORDS if note.startswith(each)), "")
+            yield _WORDS.get(begun, "") + note.removeprefix(begun)
+        for name, path in self._options.paths.items():
+            if name not in self._mapped:
+                yield f"no line has the path of --map {name}={path}"
+        if (key := self.lines.missing_key()) is not None:
+            yield f"no line has the sampling key {key!r}: each line was sampled independently"
 
 
 def _cleaner(folder: Path) -> Cleaner:
@@ -175,9 +188,9 @@ class _Written:
     """The outcome of the command: its cases, and what the user should know of them."""
 
     def __init__(
-        self, options: TracesOptions, reader: _AnswerReader, judged: JudgedCases | None, *, is_new: bool
+        self, options: TracesOptions, reader: _AnswerReader, judged: JudgedCases | None, *, data: str, is_new: bool
     ) -> None:
-        self._options, self._reader, self._judged = options, reader, judged
+        self._options, self._reader, self._judged, self._data = options, reader, judged, data
         self._has_top = is_new and options.output.path.suffix != ".jsonl"
         self.cases: list[JsonObject] = reader.cases.finished()
         self.other_keys: dict[str, JsonValue] = {}
@@ -195,9 +208,8 @@ class _Written:
             click.echo(printable_json(pretty_json(self._record())), file=stdout)
             return
         if options.dry_run and self.cases:
-            click.echo(
-                printable(options.output.new_text(self.cases, data="traces", other_keys=self.other_keys)), file=stdout
-            )
+            text = options.output.new_text(self.cases, data=self._data, other_keys=self.other_keys)
+            click.echo(printable(text), file=stdout)
         elif self.cases:
             click.echo(f"Wrote {path}: {count_text(len(self.cases), 'case')}", file=stdout)
         else:
@@ -228,10 +240,7 @@ class _Written:
         if cases.without_system:
             many = count_text(cases.without_system, "case")
             notes.append(f"without the system prompt, which belongs to the agent: {many}; --with-system keeps it")
-        notes += [
-            each.replace("not scored", "no case")
-            for each in (*self._reader.lines.notes(), *self._reader.filter.notes())
-        ]
+        notes += self._reader.notes()
         if self.cases:
             notes.append(
                 "the texts are those of real users; only secrets of this environment and what the project redacts are "

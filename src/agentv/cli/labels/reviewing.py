@@ -89,7 +89,7 @@ def _check_no_blind_work(home: Path, stored: StoredRun, reviewers: Sequence[str]
     """Raise ConfigError for a reviewer who would see what another queue of the run hides."""
     reviews = Reviews()
     for name in reviewers:
-        for work in blind_work(home, name, (), reviews.of_run):
+        for work in blind_work(reviews, home, name):
             if work.session.queue.run_id == stored.run_id:
                 raise ConfigError(
                     f"--no-blind shows judge and target, which {one_line(name)} must not see before labelling: "

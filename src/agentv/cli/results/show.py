@@ -368,13 +368,15 @@ def _refuse_case(stored: StoredRun, query: RowQuery) -> NoReturn:
     from agentv.types.records.answer import source_of
 
     case = query.case or ""
-    known, case_at_place, trials = set[str](), None, set[int]()
+    known, case_at_place, trials, cases_of_trace = set[str](), None, set[int](), dict[str, None]()
     for row in stored.results():
         known.add(row.eval_id)
         if row.eval_id == case:
             trials.add(row.slot.trial)
         if source_of(row.file, row.line, row.part) == case:
             case_at_place = row.eval_id
+        if row.origin is not None and case and case in (row.origin.trace_id, row.origin.span_id):
+            cases_of_trace[row.eval_id] = None
     if case in known and query.states == FAILED_STATES:
         raise ConfigError(
             f"no selected result of case {case!r} of run {stored.run_id} failed; omit --failed to show the others"
@@ -388,6 +390,8 @@ def _refuse_case(stored: StoredRun, query: RowQuery) -> NoReturn:
     hint = f" Did you mean {near!r}?" if near else f" `agentv show {stored.run_id}` lists its cases."
     if case_at_place is not None:
         hint = f" That line is the case {case_at_place!r}."
+    if cases_of_trace:
+        hint = f" From that trace or span: {', '.join(map(repr, cases_of_trace))}."
     raise ConfigError(f"run {stored.run_id} has no case {case!r}.{hint}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -47,17 +47,26 @@ class OtlpOptions(Struct, frozen=True):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def take_otlp_options(given: dict[str, Any]) -> OtlpOptions | None:
-    """Return the values of OTLP_OPTIONS, None without `--otlp`, and remove them from `given`. Raises ConfigError."""
+def take_otlp_options(given: dict[str, Any], files: Sequence[str]) -> OtlpOptions | None:
+    """Return the values of OTLP_OPTIONS, None without `--otlp`, and remove them from `given`.
+
+    Raises ConfigError for values that cannot be used, and click.UsageError unless either `files` or `--otlp` is given.
+    """
     address, token = given.pop("otlp"), given.pop("otlp_token")
+    context = click.get_current_context()
     if address is None:
-        if click.get_current_context().get_parameter_source("otlp_token") is ParameterSource.COMMANDLINE:
+        if context.get_parameter_source("otlp_token") is ParameterSource.COMMANDLINE:
             raise click.UsageError("--otlp-token requires --otlp")
+        if not files:
+            raise click.UsageError("name a FILE (- is standard input), or receive traces with --otlp")
         return None
-    return make_otlp_options(address, token)
+    if files:
+        raise click.UsageError("--otlp receives traces instead of reading files; omit FILE, or omit --otlp")
+    variable = next(str(each.envvar) for each in context.command.params if each.name == "otlp_token")
+    return make_otlp_options(address, token, variable)
 
 
-def make_otlp_options(address: str, token: str | None) -> OtlpOptions:
+def make_otlp_options(address: str, token: str | None, variable: str = TOKEN_VARIABLE) -> OtlpOptions:
     """Return an address with its token. Raises ConfigError for one that cannot be used."""
     from agentv.execution.hosts import is_loopback
 
@@ -66,8 +75,7 @@ def make_otlp_options(address: str, token: str | None) -> OtlpOptions:
         raise ConfigError("--otlp-token must be a text of printable ASCII characters, since it is sent in a header")
     if token is None and not is_loopback(host):
         raise ConfigError(
-            f"--otlp {address} lets other machines send; choose a secret, and set {TOKEN_VARIABLE} or "
-            "--otlp-token to it"
+            f"--otlp {address} lets other machines send; choose a secret, and set {variable} or --otlp-token to it"
         )
     return OtlpOptions(host, port, token)
 

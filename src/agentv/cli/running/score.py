@@ -626,15 +626,11 @@ def command(files: tuple[str, ...], **given: Any) -> int:
     incomplete: more errors than --max-errors, or no judged line; 4 invalid usage or files; 5 no line to score; 130 or
     143 interrupted by Ctrl-C or SIGTERM.
     """
-    options = _make_options(given)
-    if options.otlp is not None and files:
-        raise click.UsageError("--otlp receives traces instead of reading files; omit FILE, or omit --otlp")
-    if options.otlp is None and not files:
-        raise click.UsageError("name a FILE to score (- is standard input), or receive traces with --otlp")
+    options = _make_options(given, files)
     return score_files(files if options.otlp is None else [OTLP], options)
 
 
-def _make_options(given: dict[str, Any]) -> ScoreOptions:
+def _make_options(given: dict[str, Any], files: Sequence[str]) -> ScoreOptions:
     from agentv.messages.logs.mapping import parse_map
     from agentv.scoring.counting.sampling import make_sample
 
@@ -648,7 +644,7 @@ def _make_options(given: dict[str, Any]) -> ScoreOptions:
         )
     if given["is_new"] and not given["name"]:
         raise ConfigError("--new compares with earlier runs of the same name; add --name NAME")
-    otlp = take_otlp_options(given)
+    otlp = take_otlp_options(given, files)
     gates = given.pop("gates") or None
     if gates is not None and "none" in gates and len(gates) > 1:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")

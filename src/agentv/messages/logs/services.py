@@ -204,7 +204,7 @@ def _with_lists(value: JsonValue) -> JsonValue:
     """Return a value in which each object whose keys are all indexes is a list."""
     if not isinstance(value, dict):
         return value
-    inner = {key: _with_lists(item) for key, item in value.items()}
+    inner = {key: _with_lists(item) if isinstance(item, dict) else item for key, item in value.items()}
     if inner and all(map(_INDEX.fullmatch, inner)):
         return [inner[key] for key in sorted(inner, key=int)]
     return cast(JsonObject, inner)

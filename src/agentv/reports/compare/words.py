@@ -48,11 +48,22 @@ def reason_line(result: CaseResult) -> str:
 
 def case_label(name: CaseName, comparison: Comparison) -> str:
     """Return a case's id, with suite, target and prompt if one of the runs has several."""
+    return named_label(name, has_several(comparison))
+
+
+def has_several(comparison: Comparison) -> tuple[bool, bool, bool]:
+    """Return True for suite, target and prompt if one of the runs has several."""
     sides = (comparison.before, comparison.after)
-    suite = f" ({name.suite})" if any(len(side.suites) > 1 for side in sides) else ""
-    target = name.target if any(len(side.targets) > 1 for side in sides) else None
-    prompt = name.prompt if any(len(side.prompts) > 1 for side in sides) else None
-    cell = cell_text(target, prompt)
+    names = ([side.suites for side in sides], [side.targets for side in sides], [side.prompts for side in sides])
+    suite, target, prompt = (any(len(each) > 1 for each in both) for both in names)
+    return suite, target, prompt
+
+
+def named_label(name: CaseName, several: tuple[bool, bool, bool]) -> str:
+    """Return a case's id, with suite, target and prompt where there are several."""
+    with_suite, with_target, with_prompt = several
+    suite = f" ({name.suite})" if with_suite else ""
+    cell = cell_text(name.target if with_target else None, name.prompt if with_prompt else None)
     return one_line(f"{name.eval_id}{suite}" + (f" · {cell}" if cell else ""))
 
 

@@ -34,12 +34,24 @@ def conversations_text(read: ReadTraces, width: int | None, *, is_full: bool = F
     Each message is one line, cut to `width`; with `is_full` nothing is cut.
     """
     for origin, given in read.answers:
-        yield from _heading(origin, given)
-        for message in _messages(given):
-            for text in _texts(message, is_full=is_full):
-                row = f"  {pad(message.role, _ROLE_WIDTH)}  {text}"
-                yield row if width is None or is_full else clip(row, width)
-        yield ""
+        yield from conversation_text(origin, given, width, is_full=is_full)
+    yield from summary_text(read)
+
+
+def conversation_text(
+    origin: Origin, given: EvaluationInput, width: int | None, *, is_full: bool = False
+) -> Iterator[str]:
+    """Yield the lines of one conversation."""
+    yield from _heading(origin, given)
+    for message in _messages(given):
+        for text in _texts(message, is_full=is_full):
+            row = f"  {pad(message.role, _ROLE_WIDTH)}  {text}"
+            yield row if width is None or is_full else clip(row, width)
+    yield ""
+
+
+def summary_text(read: ReadTraces) -> Iterator[str]:
+    """Yield the lines after all conversations: what was read, and what was not understood."""
     for origin, error in read.errors:
         yield f"! {source_of(origin.file, origin.line, origin.part)}  {one_line(error)}"
     if read.errors:

@@ -50,6 +50,7 @@ _TONES: Mapping[GateState, Tone] = {
 _MAX_COMMAND_CHARS = 500
 _MAX_ANSWER_LINES = 3
 _MAX_REASON_LINES = 4
+_MAX_ORIGIN_LINES = 3
 _MAX_CASES = 10
 _MAX_PARTS = 12
 """The number of prompts and targets that are shown of one case."""
@@ -390,8 +391,8 @@ def case_texts(case: CaseOutcome) -> Iterator[Excerpt]:
     elif row.partial is not None and row.partial.text:
         yield Excerpt("partial", row.partial.text, _MAX_ANSWER_LINES)
     yield Excerpt("reason", "\n".join(row_reasons(row)), _MAX_REASON_LINES)
-    if row.origin is not None:  # one line that can be copied as a whole; the trace is enough to find the span
-        yield Excerpt(_FROM, origin_text(replace(row.origin, span_id="")))
+    if row.origin is not None:  # the trace is enough to find the span, and can be copied as it is not cut
+        yield Excerpt(_FROM, origin_text(replace(row.origin, span_id="")), _MAX_ORIGIN_LINES)
 
 
 def _cell_texts(case: CaseOutcome, shared: Collection[str]) -> Iterator[Excerpt]:

@@ -1,78 +1,75 @@
 """Two runs side by side, paired as `agentv compare` does, in one pass over both in the order of the case ids."""
 
-import math
 import sqlite3
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import nsmallest
+from itertools import groupby
+from math import inf
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal, Self, TypeAlias, TypeVar, get_args
+from typing import Literal, Self, TypeAlias
 
-import msgspec
 from msgspec import Struct, field
 
-from agentv.scoring.comparison.case_differences import change_of, outcome_of
+from agentv.scoring.comparison.case_differences import ROUNDING, Change, change_of, outcome_of
+from agentv.scoring.comparison.compare import MIN_MATCH
 from agentv.scoring.comparison.suites import counterparts
 from agentv.scoring.counting.tallies import JUDGED_STATES
 from agentv.storage.index.indexer import find_stage
 from agentv.storage.index.pages import RunPages
 from agentv.storage.index.refresh import find_indexed
-from agentv.storage.index.schema import STATES
+from agentv.types.results import CaseName
 
-PairChange: TypeAlias = Literal["lost", "won", "same", "unjudged", "only_before", "only_after"]
-"""`unjudged`: in both runs, but on one side no result has a score and a verdict, so nothing is won or lost."""
+ChangedKind: TypeAlias = Literal["changed", "lost", "won"]
+"""`changed` has those that were lost or won, and those whose score changed by less."""
 
-PairFilter: TypeAlias = Literal["lost", "won", "changed", "same", "unjudged", "only_in_one"]
-"""`changed` is lost or won."""
-PAIR_FILTERS: tuple[PairFilter, ...] = get_args(PairFilter)
-
-PAIRS_PAGE_SIZE = 100
-
-_CHANGES: Mapping[PairFilter | None, Sequence[PairChange]] = {
-    None: get_args(PairChange),
-    "lost": ("lost",),
-    "won": ("won",),
-    "changed": ("lost", "won"),
-    "same": ("same",),
-    "unjudged": ("unjudged",),
-    "only_in_one": ("only_before", "only_after"),
-}
-_NAMES: Mapping[str, PairChange] = {"regressed": "lost", "improved": "won", "same": "same"}
+_NO_SCORE = -1.0
+"""Ranks a trial without a score as the worst of its case, as comparisons do."""
 
 
 class PairSide(Struct, frozen=True):
-    """A case with one prompt and one target in one of the runs."""
+    """A case with one prompt and one target in one of the runs, which has a score."""
 
-    suite: str
-    target: str
-    prompt: str | None
-    state: str
-    """The worst state of its trials."""
-    score: float | None
+    name: CaseName
+    score: float
     """The mean score of its judged trials."""
-    lines: tuple[int, ...]
-    """The lines of its results (`RunPages.rows_at`)."""
+    passed: int
+    judged: int
+    worst: int
+    """The line of the result with the lowest score, or without one."""
+    best: int
+    """The line of the result with the highest score."""
 
 
 class CasePair(Struct, frozen=True):
-    """A case in both runs, or in one of them."""
+    """A case with a score in both runs."""
 
-    eval_id: str
-    before: PairSide | None
-    after: PairSide | None
-    change: PairChange
+    before: PairSide
+    after: PairSide
+    change: Change
+
+    @property
+    def difference(self) -> float:
+        """The score after minus the score before."""
+        return self.after.score - self.before.score
+
+    @property
+    def has_fallen(self) -> bool:
+        """True if the case was lost, or its score fell."""
+        return self.change == "regressed" or self.difference < 0
 
 
-class PairPage(Struct, frozen=True):
-    """Pairs in the order of their ids, then of suite, prompt and target, as the later run names them."""
+class ChangedPairs(Struct, frozen=True):
+    """The first pairs of a kind, in the order of a comparison: what fell first, the largest difference first."""
 
     pairs: tuple[CasePair, ...]
-    after: str | None
-    """The cursor of the next page; None on the last page."""
-    is_complete: bool
-    """False if one of the runs is not fully indexed, so that results may be missing."""
+    counts: Mapping[str, int]
+    """Of all pairs: `lost`, `won`, `changed`, `same`, and `errors`, of pairs with an error in any trial."""
+    total: int
+    """The number of pairs of the kind that are accepted."""
+    has_several: tuple[bool, bool, bool]
+    """True for suite, target and prompt if one of the runs has several."""
 
 
 class RunPairs:
@@ -84,52 +81,26 @@ class RunPairs:
     def __init__(self, before: RunPages, after: RunPages) -> None:
         self._before = before
         self._after = after
-        self._counted: tuple[object, Counter[PairChange]] | None = None
 
-    def page(
-        self, *, only: PairFilter | None = None, after: str | None = None, page_size: int = PAIRS_PAGE_SIZE
-    ) -> PairPage:
-        """Return the pairs after a cursor, the first ones without it; with `only`, those of some changes.
+    def changed(
+        self, kind: ChangedKind, accepts: Callable[[CaseName], bool] | None, *, most: int
+    ) -> ChangedPairs | None:
+        """Return the first `most` pairs of a kind whose names, those of the later run, are accepted.
 
-        Raises ValueError for a broken cursor.
+        None if a run is not fully indexed, or the runs have too few cases in common to be paired.
         """
-        wanted, begin = _CHANGES[only], None if after is None else _decode_position(after)
-
-        def read_page(sides: tuple[_Side, _Side]) -> PairPage:
-            matching = (pair for pair in _pairs(*sides, begin) if pair[1].change in wanted)
-            found = list(islice(matching, page_size + 1))
-            cursor = _encode_position(found[page_size - 1][0]) if len(found) > page_size else None
-            return PairPage(tuple(pair for _, pair in found[:page_size]), cursor, all(each.is_sorted for each in sides))
-
-        return self._read(read_page)
-
-    def count(self) -> Mapping[PairChange, int]:
-        """Return the number of pairs by change; a pass over both runs, unless nothing has changed since the last."""
-
-        def read_counts(sides: tuple[_Side, _Side]) -> Counter[PairChange]:
-            stamps = [each.stamp for each in sides]
-            if self._counted is None or self._counted[0] != stamps:
-                self._counted = stamps, Counter(pair.change for _, pair in _pairs(*sides, None))
-            return self._counted[1]
-
-        return dict(self._read(read_counts))
-
-    def _read(self, read: "Callable[[tuple[_Side, _Side]], Found]") -> "Found":
         before, after = self._before, self._after
         return before.on_snapshot(
             lambda first: after.on_snapshot(
-                lambda second: read((_Side.of(first, before.folder), _Side.of(second, after.folder)))
+                lambda second: _changed(
+                    _Side.of(first, before.folder), _Side.of(second, after.folder), kind, accepts, most
+                )
             )
         )
 
 
-Found = TypeVar("Found")
-
 _Variant: TypeAlias = tuple[str, str, str]
 """Suite, prompt and target as the later run names them; the prompt is "" if there is none."""
-
-_Position: TypeAlias = tuple[str, _Variant]
-"""The id and the variant of a pair: its place in the order."""
 
 _Row: TypeAlias = tuple[str, int, float | None, int]
 """The id, cell, score and line of a result."""
@@ -141,7 +112,6 @@ class _Side(Struct, frozen=True):
     connection: sqlite3.Connection
     run: int
     is_sorted: bool
-    stamp: object
     cells: Mapping[int, tuple[_Variant, str]]
     """The variant, by the run's own names, and the state."""
 
@@ -157,20 +127,22 @@ class _Side(Struct, frozen=True):
             (run,),
         )
         cells = {cell: ((suite, prompt, target), state) for cell, suite, prompt, target, state in found}
-        return cls(connection, run, stage is not None and bool(stage.is_sorted), known, cells)
+        return cls(connection, run, stage is not None and bool(stage.is_sorted), cells)
 
     def names(self, place: int) -> list[str]:
         """Return the different suites, prompts or targets of the run: the part of variants at a place."""
         return list(dict.fromkeys(variant[place] for variant, _ in self.cells.values()))
 
-    def rows_by_id(self, eval_id: str) -> Iterator[tuple[str, Iterator[_Row]]]:
-        """Yield the rows from an id on by id, in the order of the ids."""
-        where, order = "run = :run AND current = 1 AND eval_id >= :eval_id", "ORDER BY eval_id, line"
-        text = f"SELECT eval_id, cell, score, line FROM rows INDEXED BY by_case WHERE {where} {order}"  # noqa: S608 - constants
-        if self.is_sorted:
-            parts = (text.replace("by_case", "id_up").replace(order, f"AND shown = {shown}") for shown in (0, 1))
-            text = f"{' UNION ALL '.join(parts)} {order}"
-        found: Iterator[_Row] = self.connection.execute(text, {"run": self.run, "eval_id": eval_id})
+    def rows_by_id(self) -> Iterator[tuple[str, Iterator[_Row]]]:
+        """Yield the rows by id, in the order of the ids."""
+        parts = (
+            f"""SELECT eval_id, cell, score, line FROM rows INDEXED BY id_up
+            WHERE run = :run AND current = 1 AND shown = {shown}"""  # noqa: S608 - constants
+            for shown in (0, 1)
+        )
+        found: Iterator[_Row] = self.connection.execute(
+            f"{' UNION ALL '.join(parts)} ORDER BY eval_id, line", {"run": self.run}
+        )
         return groupby(found, key=itemgetter(0))
 
 
@@ -189,17 +161,82 @@ def _later_variants(before: _Side, after: _Side) -> dict[_Variant, _Variant]:
     }
 
 
-def _pairs(before: _Side, after: _Side, begin: _Position | None) -> Iterator[tuple[_Position, CasePair]]:
-    """Yield the pairs after a position, each with its own, in one pass over both runs."""
+_Rank: TypeAlias = tuple[int, float, int]
+"""The place of a pair in a comparison: its group, its difference, and the line of its first result before."""
+_LOST, _FELL, _WON, _ROSE = range(4)
+
+
+def _changed(
+    before: "_Side", after: "_Side", kind: ChangedKind, accepts: Callable[[CaseName], bool] | None, most: int
+) -> ChangedPairs | None:
+    if not (before.is_sorted and after.is_sorted):
+        return None
+    found, groups = _Found(), {"changed": range(4), "lost": (_LOST,), "won": (_WON,)}[kind]
+    total = 0
+
+    def chosen() -> Iterator[tuple[_Rank, CasePair]]:
+        nonlocal total
+        for rank, pair in _ranked(before, after, found):
+            if rank[0] in groups and (accepts is None or accepts(pair.after.name)):
+                total += 1
+                yield rank, pair
+
+    pairs = tuple(pair for _, pair in nsmallest(most, chosen(), key=itemgetter(0)))
+    if found.common < MIN_MATCH * min(found.ids) or not found.judged:
+        return None
+    counts = found.changes
+    moved = {
+        "lost": counts[_LOST],
+        "won": counts[_WON],
+        "changed": counts.total(),
+        "same": found.judged - counts.total(),
+        "errors": found.errors,
+    }
+    several = (len(before.names(part)) > 1 or len(after.names(part)) > 1 for part in (0, 2, 1))
+    return ChangedPairs(pairs, moved, total, (next(several), next(several), next(several)))
+
+
+class _Found(Struct):
+    """What is counted of two runs: their ids and those in common, and their pairs."""
+
+    ids: list[int] = field(default_factory=lambda: [0, 0])
+    common: int = 0
+    judged: int = 0
+    errors: int = 0
+    changes: Counter[int] = field(default_factory=Counter)
+
+
+def _ranked(before: "_Side", after: "_Side", found: _Found) -> Iterator[tuple[_Rank, CasePair]]:
+    """Yield the pairs whose score changed, each with its rank, in one pass over both runs; count all."""
     names = _later_variants(before, after)
-    start = "" if begin is None else begin[0]
-    groups = (before.rows_by_id(start), after.rows_by_id(start))
-    for eval_id, first, second in _merged(*groups):
+    for eval_id, first, second in _merged(before.rows_by_id(), after.rows_by_id()):
         sides = _sides_of(before, first, names), _sides_of(after, second, {})
-        for variant in sorted({*sides[0], *sides[1]}):
-            position = eval_id, variant
-            if begin is None or position > begin:
-                yield position, _paired(eval_id, sides[0].get(variant), sides[1].get(variant))
+        for place, side in enumerate(sides):
+            found.ids[place] += bool(side)
+        found.common += all(sides)
+        for variant, old in sides[0].items():
+            new = sides[1].get(variant)
+            if new is None:
+                continue
+            found.errors += bool(old.errors or new.errors)
+            if not (old.judged and new.judged):
+                continue
+            found.judged += 1
+            pair = _paired(eval_id, old, new)
+            group = _group_of(pair)
+            if group is not None:
+                found.changes[group] += 1
+                difference = pair.difference
+                yield (group, difference if group in (_LOST, _FELL) else -difference, old.line), pair
+
+
+def _group_of(pair: CasePair) -> int | None:
+    """Return the group of a pair in the order of a comparison; None if its score is the same."""
+    if pair.change != "same":
+        return _LOST if pair.change == "regressed" else _WON
+    if abs(pair.difference) <= ROUNDING:
+        return None
+    return _FELL if pair.difference < 0 else _ROSE
 
 
 def _merged(
@@ -225,11 +262,35 @@ class _Trials(Struct):
 
     variant: _Variant
     """By the run's own names."""
-    states: list[str] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
-    """Of the judged trials."""
+    line: int
+    """Of the first result."""
+    total: float = 0.0
+    """The sum of the scores of the judged trials."""
+    judged: int = 0
     passed: int = 0
-    lines: list[int] = field(default_factory=list)
+    errors: int = 0
+    worst: tuple[float, int] = (inf, 0)
+    """The lowest score and its line; the first of equal ones."""
+    best: tuple[float, int] = (inf, 0)
+    """The negated highest score and its line."""
+
+    def add(self, state: str, score: float | None, line: int) -> None:
+        """Add a trial."""
+        self.errors += state == "error"
+        if score is None or state not in JUDGED_STATES:
+            score = _NO_SCORE
+        else:
+            self.total += score
+            self.judged += 1
+            self.passed += state == "pass"
+        self.worst = min(self.worst, (score, line))
+        self.best = min(self.best, (-score, line))
+
+    def side(self, eval_id: str) -> PairSide:
+        """Return the judged trials as a side of a pair."""
+        suite, prompt, target = self.variant
+        name = CaseName(suite, eval_id, target, prompt or None)
+        return PairSide(name, self.total / self.judged, self.passed, self.judged, self.worst[1], self.best[1])
 
 
 def _sides_of(side: _Side, rows: Iterable[_Row], names: Mapping[_Variant, _Variant]) -> dict[_Variant, _Trials]:
@@ -243,54 +304,12 @@ def _sides_of(side: _Side, rows: Iterable[_Row], names: Mapping[_Variant, _Varia
         name = names.get(variant, variant)
         trials = found.get(name)
         if trials is None:
-            trials = found[name] = _Trials(variant)
-        trials.states.append(state)
-        trials.lines.append(line)
-        if score is not None and state in JUDGED_STATES:
-            trials.scores.append(score)
-            trials.passed += state == "pass"
+            trials = found[name] = _Trials(variant, line)
+        trials.add(state, score, line)
     return found
 
 
-def _paired(eval_id: str, before: _Trials | None, after: _Trials | None) -> CasePair:
-    return CasePair(eval_id, _pair_side(before), _pair_side(after), _change(before, after))
-
-
-def _change(before: _Trials | None, after: _Trials | None) -> PairChange:
-    if after is None:
-        return "only_before"
-    if before is None:
-        return "only_after"
-    if not before.scores or not after.scores:
-        return "unjudged"
-    outcome = outcome_of(_mean(after.scores) - _mean(before.scores))
-    shares = (each.passed / len(each.scores) for each in (before, after))
-    return _NAMES[change_of(outcome, *shares)]
-
-
-def _pair_side(trials: _Trials | None) -> PairSide | None:
-    if trials is None:
-        return None
-    suite, prompt, target = trials.variant
-    state = min(trials.states, key=lambda state: _RANKS.get(state, len(_RANKS)))
-    score = _mean(trials.scores) if trials.scores else None
-    return PairSide(suite, target, prompt or None, state, score, tuple(trials.lines))
-
-
-def _mean(scores: Sequence[float]) -> float:
-    return scores[0] if len(scores) == 1 else math.fsum(scores) / len(scores)
-
-
-_RANKS = {state: rank for rank, state in enumerate(STATES)}
-_decode = msgspec.json.Decoder(tuple[str, tuple[str, str, str]]).decode
-
-
-def _encode_position(position: _Position) -> str:
-    return urlsafe_b64encode(msgspec.json.encode(position)).rstrip(b"=").decode()
-
-
-def _decode_position(text: str) -> _Position:
-    try:
-        return _decode(urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4)))
-    except ValueError as error:
-        raise ValueError(f"the cursor {text[:40]!r} is broken; begin at the first page") from error
+def _paired(eval_id: str, before: _Trials, after: _Trials) -> CasePair:
+    old, new = before.side(eval_id), after.side(eval_id)
+    shares = (each.passed / each.judged for each in (old, new))
+    return CasePair(old, new, change_of(outcome_of(new.score - old.score), *shares))

@@ -39,16 +39,22 @@ class RunLock:
             os.close(self._descriptor)
             reason = f"{error.strerror}; its folder must be on a file system with locks"
             raise StorageError(f"{what} {folder.name} cannot be locked: {reason}") from error
-        before = read_holder(folder, name)
-        self.dead_writer = None if before is None or _is_alive(before) else before
-        os.ftruncate(self._descriptor, 0)
-        holder = {"pid": os.getpid(), "host": socket.gethostname(), "mark": process_mark()}
-        os.pwrite(self._descriptor, encode(holder), 0)
+        try:
+            before = read_holder(folder, name)
+            self.dead_writer = None if before is None or _is_alive(before) else before
+            os.ftruncate(self._descriptor, 0)
+            holder = {"pid": os.getpid(), "host": socket.gethostname(), "mark": process_mark()}
+            os.pwrite(self._descriptor, encode(holder), 0)
+        except OSError:
+            os.close(self._descriptor)  # on a full disk, the next writer would wait for this process to end
+            raise
 
     def release(self) -> None:
         """Release the lock; the empty file stays, because removing it could break another writer's lock."""
-        os.ftruncate(self._descriptor, 0)
-        os.close(self._descriptor)
+        try:
+            os.ftruncate(self._descriptor, 0)
+        finally:
+            os.close(self._descriptor)
 
 
 def _lock_within(seconds: float, descriptor: int) -> None:

@@ -1,21 +1,22 @@
 """Two runs compared: what got worse first, with both answers and the sentence that says whether it is significant."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from agentv.engine.stored.report_tools import case_key_of, expected_of
-from agentv.reports.compare.words import case_label, has_pairs, reason_line
+from agentv.reports.compare.words import has_pairs, has_several, named_label, reason_line
 from agentv.reports.document.html import HtmlRenderer
 from agentv.reports.run.row_text import row_score
-from agentv.reports.text.amounts import difference_text, score_text
+from agentv.reports.text.amounts import count_text, difference_text, score_text
 from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Html, element
 from agentv.reports.text.printable import one_line
 from agentv.scoring.comparison.compare import Comparison, finding_text
 from agentv.scoring.comparison.sides import PASSED, Side
 from agentv.scoring.results.aggregation import row_state
+from agentv.storage.index.pairs import CasePair, ChangedKind
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
@@ -39,12 +40,15 @@ from agentv.view.pages.page import Link, Page, Request
 from agentv.view.pages.run import RUNS
 
 PAGE_CASES = 50
+_MAX_FIRST_PAGES = 20
+"""The number of pages that can be shown before the comparison is counted."""
 _SEPARATOR = ".."
 _MAX_NAMES = 12
 """The number of suites, targets or prompts that can be chosen by a link; an address may name any."""
 _TWO = 2
 _DIFF: Sequence[Literal["yes", "no"]] = ("yes", "no")
 _FILTER_KEYS = ("suite", "target", "prompt")
+_CHANGED_KINDS: Mapping[Kind, ChangedKind] = {"changed": "changed", "lost": "lost", "won": "won"}
 _KIND_WORDS: Mapping[Kind, str] = {
     "changed": "changed",
     "lost": "lost",
@@ -61,10 +65,15 @@ _NOTHING: Mapping[Kind, str] = {
 }
 
 
+Passed: TypeAlias = tuple[int, int]
+"""The numbers of trials that passed and that were judged."""
+
+
 class _Shown(Struct, frozen=True):
     """A compared case with what is stored of it; None where nothing is."""
 
     compared: ComparedCase
+    passed: tuple[Passed, Passed]
     record: CaseRecord | None
     before: CaseResult | None
     after: CaseResult | None
@@ -95,7 +104,7 @@ def compare_page(request: Request) -> Page:
     compared = _compared(request, before, after)
     total, cases = compared.select(kind, _accepts(address), start=(number - 1) * PAGE_CASES, size=PAGE_CASES)
     path = _path(before.run_id, after.run_id)
-    view = _CompareView(before, after, compared.comparison, is_marked=is_marked)
+    view = _CompareView(before, after, has_several(compared.comparison), is_marked=is_marked)
     band, *numbers = HtmlRenderer().document(compared.summary)
     noun = "pair" if has_pairs(compared.comparison) else "case"
     data, items = [], []
@@ -108,12 +117,12 @@ def compare_page(request: Request) -> Page:
         if compared.by_target
         else None,
         _setup_note(compared),
-        choice_links(path, address, "only", _tabs(compared), label=f"{noun.capitalize()}s"),
+        _kinds(path, address, {kind: compared.count(kind) for kind in KINDS}, noun),
         search_field(path, address, label="Search cases"),
         filter_chips(path, address),
         element("div", *_filters(path, address, compared.comparison), class_="choices"),
         element("p", range_text(number, PAGE_CASES, total, noun), id="count", role="status"),
-        *(items or [_nothing(path, address, kind, compared, total)]),
+        *(items or [_nothing(path, address, kind, total, is_paired=compared.comparison.is_paired)]),
         page_links(path, address, page=number, pages=-(-total // PAGE_CASES)),
         element("section", element("h2", "Measures"), *numbers, id="measures"),
     ]
@@ -121,13 +130,80 @@ def compare_page(request: Request) -> Page:
         title=f"{_name(before)} compared with {_name(after)}",
         parts=parts,
         data=_to_json(compared, kind, total, number, data),
-        trail=(RUNS, Link(_name(before), path_to("r", before.run_id)), Link(_name(after), path_to("r", after.run_id))),
-        links=(
-            Link("Compare", path),
-            Link("Swap", _path(after.run_id, before.run_id)),
-        ),
+        trail=_trail(before, after),
+        links=_links(before, after),
         address=path,
         is_live="running" in (before.state(), after.state()),
+    )
+
+
+def compare_first_look(request: Request) -> Page | None:
+    """Return the cases of two long runs that changed, while it is counted whether that can be chance; else None."""
+    before, after = _runs(request)
+    address, number = request.query, page_number(request.query)
+    kind = choice_of(address, "only", KINDS, "changed")
+    changed = _CHANGED_KINDS.get(kind)
+    if changed is None or number > _MAX_FIRST_PAGES:
+        return None
+    found = request.library.changed_pairs(
+        before, after, changed, _accepts(address), most=number * PAGE_CASES, named=_chosen(address)
+    )
+    if found is None:
+        return None
+    path, is_marked = _path(before.run_id, after.run_id), choice_of(address, "diff", _DIFF, "yes") == "yes"
+    view = _CompareView(before, after, found.has_several, is_marked=is_marked)
+    noun = "pair" if any(found.has_several[1:]) else "case"
+    items = [view.item(each) for each in _first_shown(request, before, after, found.pairs[(number - 1) * PAGE_CASES :])]
+    counts = found.counts
+    parts = [
+        element("h1", f"{count_text(counts['lost'], noun)} lost, {counts['won']:,} won"),
+        element("p", "Whether that can be chance is being counted; it is shown here as soon as it is known."),
+        _kinds(path, address, counts, noun),
+        search_field(path, address, label="Search cases"),
+        filter_chips(path, address),
+        element("p", range_text(number, PAGE_CASES, found.total, noun), id="count", role="status"),
+        *(items or [_nothing(path, address, kind, found.total, is_paired=True)]),
+        page_links(path, address, page=number, pages=-(-found.total // PAGE_CASES)),
+    ]
+    return Page(
+        title=f"{_name(before)} compared with {_name(after)}",
+        parts=parts,
+        data={},
+        trail=_trail(before, after),
+        links=_links(before, after),
+        address=path,
+        is_live=True,
+        is_preparing=True,
+    )
+
+
+def _first_shown(request: Request, before: StoredRun, after: StoredRun, pairs: Sequence[CasePair]) -> Iterator[_Shown]:
+    """Yield pairs with the results that show their change best."""
+    old = request.library.details(
+        before, [each.before.best if each.has_fallen else each.before.worst for each in pairs]
+    )
+    new = request.library.details(after, [each.after.worst if each.has_fallen else each.after.best for each in pairs])
+    for pair, first, second in zip(pairs, old, new, strict=True):
+        cases = [each.case for each in (first, second)]
+        keys = {None if each is None else each.case_key for each in cases} - {None}
+        is_changed = len(keys) > 1 and pair.before.name.prompt == pair.after.name.prompt
+        yield _Shown(
+            ComparedCase.of(pair, is_content_changed=is_changed),
+            ((pair.before.passed, pair.before.judged), (pair.after.passed, pair.after.judged)),
+            second.case,
+            first.result,
+            second.result,
+        )
+
+
+def _trail(before: StoredRun, after: StoredRun) -> tuple[Link, ...]:
+    return RUNS, *(Link(_name(each), path_to("r", each.run_id)) for each in (before, after))
+
+
+def _links(before: StoredRun, after: StoredRun) -> tuple[Link, ...]:
+    return (
+        Link("Compare", _path(before.run_id, after.run_id)),
+        Link("Swap", _path(after.run_id, before.run_id)),
     )
 
 
@@ -158,10 +234,15 @@ def _name(stored: StoredRun) -> str:
     return stored.run.name or stored.run_id
 
 
+def _chosen(query: Query) -> tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the text, suites, targets and prompts that an address chooses."""
+    suites, targets, prompts = (query.all(key) for key in _FILTER_KEYS)
+    return (query.last("q") or "").lower(), suites, targets, prompts
+
+
 def _accepts(query: Query) -> Callable[[CaseName], bool] | None:
     """Return the filter of an address on the names of cases; None without one."""
-    text = (query.last("q") or "").lower()
-    suites, targets, prompts = (query.all(key) for key in _FILTER_KEYS)
+    text, suites, targets, prompts = _chosen(query)
     if not (text or suites or targets or prompts):
         return None
     return lambda name: (
@@ -176,6 +257,7 @@ def _shown_cases(
     before: StoredRun, after: StoredRun, compared: ComparedRuns, cases: Sequence[ComparedCase]
 ) -> Iterator[_Shown]:
     names = [case.pair.after for case in cases]
+    sides = compared.comparison.before, compared.comparison.after
     records = {case_key_of(each): each for each in after.cases_named({(name.suite, name.eval_id) for name in names})}
     for case, name in zip(cases, names, strict=True):
         rows = compared.shown_rows(case)
@@ -183,7 +265,8 @@ def _shown_cases(
             None if row is None else next(stored.results_at([row]))
             for stored, row in zip((before, after), rows, strict=True)
         )
-        yield _Shown(case, records.get((name.suite, name.eval_id, name.prompt)), first, second)
+        passed = _passed(sides[0], case.pair.before), _passed(sides[1], name)
+        yield _Shown(case, passed, records.get((name.suite, name.eval_id, name.prompt)), first, second)
 
 
 def _setup_note(compared: ComparedRuns) -> Html:
@@ -194,8 +277,9 @@ def _setup_note(compared: ComparedRuns) -> Html:
     return element("p", element("a", f"Measures with intervals; {text}", href="#measures"), class_="sentence")
 
 
-def _tabs(compared: ComparedRuns) -> Sequence[tuple[str | None, str]]:
-    return [(None if kind == KINDS[0] else kind, f"{_KIND_WORDS[kind]} {compared.count(kind):,}") for kind in KINDS]
+def _kinds(path: str, address: Query, counts: Mapping[str, int], noun: str) -> Html:
+    tabs = [(None if kind == KINDS[0] else kind, f"{_KIND_WORDS[kind]} {counts[kind]:,}") for kind in KINDS]
+    return choice_links(path, address, "only", tabs, label=f"{noun.capitalize()}s")
 
 
 def _filters(path: str, address: Query, comparison: Comparison) -> Iterator[Html]:
@@ -211,8 +295,8 @@ def _filters(path: str, address: Query, comparison: Comparison) -> Iterator[Html
     yield choice_links(path, address, "diff", ((None, "marked"), ("no", "not marked")), label="Differences")
 
 
-def _nothing(path: str, address: Query, kind: Kind, compared: ComparedRuns, total: int) -> Html:
-    if not compared.comparison.is_paired:
+def _nothing(path: str, address: Query, kind: Kind, total: int, *, is_paired: bool) -> Html:
+    if not is_paired:
         why = "The runs have too few cases in common to be compared case by case; the measures below are of all cases."
         return element("p", why, class_="notice")
     if total:
@@ -228,7 +312,8 @@ class _CompareView(Struct, frozen=True):
 
     before: StoredRun
     after: StoredRun
-    comparison: Comparison
+    several: tuple[bool, bool, bool]
+    """True for suite, target and prompt if one of the runs has several."""
     is_marked: bool
 
     def item(self, shown: _Shown) -> Html:
@@ -237,7 +322,7 @@ class _CompareView(Struct, frozen=True):
         facts = [
             "" if difference is None else f"{score_text(difference.before)} → {score_text(difference.after)}",
             "" if difference is None else difference_text(difference.difference),
-            self._trials(shown.compared),
+            _trials_text(*shown.passed),
             "content changed" if difference is not None and difference.is_content_changed else "",
         ]
         return element(
@@ -246,24 +331,13 @@ class _CompareView(Struct, frozen=True):
                 "h2",
                 _badge(shown.compared),
                 " ",
-                element("span", case_label(name, self.comparison), dir="auto"),
+                element("span", named_label(name, self.several), dir="auto"),
                 element("small", f" {' · '.join(filter(None, facts))}"),
             ),
             None if shown.record is None else case_texts(shown.record.last_question, expected_of(shown.record)),
             element("div", *self._sides(shown), class_="pair"),
             class_="compared",
         )
-
-    def _trials(self, case: ComparedCase) -> str:
-        """Return `3 of 3 → 1 of 3 passed`; empty if each run has one trial."""
-        passed = [
-            _passed(side, name)
-            for side, name in (
-                (self.comparison.before, case.pair.before),
-                (self.comparison.after, case.pair.after),
-            )
-        ]
-        return "" if all(trials == 1 for _, trials in passed) else f"{_of(passed[0])} → {_of(passed[1])} passed"
 
     def _sides(self, shown: _Shown) -> Iterator[Html]:
         """Yield both answers with the words marked that only one of them has."""
@@ -306,13 +380,18 @@ def _badge(case: ComparedCase) -> Html:
             return state_badge("borderline", "same" if not difference.difference else "changed a little")
 
 
-def _passed(side: Side, name: CaseName) -> tuple[int, int]:
+def _trials_text(before: Passed, after: Passed) -> str:
+    """Return `3 of 3 → 1 of 3 passed`; empty if each run has one trial."""
+    return "" if before[1] == after[1] == 1 else f"{_of(before)} → {_of(after)} passed"
+
+
+def _passed(side: Side, name: CaseName) -> Passed:
     """Return the numbers of trials of a case that passed and that were judged."""
     column, index = side.column(PASSED), side.index_of(name)
     return (0, 0) if index is None or not column.count(index) else (round(column.sums[index]), column.count(index))
 
 
-def _of(passed: tuple[int, int]) -> str:
+def _of(passed: Passed) -> str:
     return f"{passed[0]:,} of {passed[1]:,}"
 
 

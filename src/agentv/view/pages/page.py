@@ -154,12 +154,12 @@ def _tabs(page: Page, address: str) -> Iterator[Html]:
 
 
 def _live(page: Page) -> Html | None:
-    """Return the mark of a run that is going on, with the button that keeps the page as it is (WCAG 2.2.2)."""
+    """Return the mark of a run that goes on, or of a page in the making, with the button that keeps it (WCAG 2.2.2)."""
     if not page.is_live:
         return None
     return element(
         "p",
-        element("span", "running", role="status"),
+        element("span", "counting" if page.is_preparing else "running", role="status"),
         " ",
         element("button", "Pause", type="button", hidden=True, title="Keep the page as it is"),
         element("noscript", element("small", "reload for newer results")),
@@ -211,8 +211,7 @@ def error_page(title: str, message: str, *, status: int, hint: Child = None) -> 
         "section",
         element("h1", title),
         element("p", message),
-        element("p", hint) if hint is not None else None,
-        element("p", element("a", "To the list of runs", href="/")),
+        element("p", element("a", "To the list of runs", href="/") if hint is None else hint),
         class_="notice",
     )
     return Page(title=title, parts=[shown], data={"error": message}, status=status)

@@ -49,8 +49,7 @@ def check_blind(request: Request) -> None:
         session = session_of(request)
         if session.queue.blind and not request.path.removesuffix(".json").endswith("/conflicts"):
             return
-    work = blind_work(request.library.home, reviewer, request.reviews.reviewed(reviewer), request.reviews.of_run)
-    for each in work:
+    for each in blind_work(request.reviews, request.library.home, reviewer):
         # A queue itself says what is left in it.
         if session is None or (each.session is not session and each.is_about(session)):
             raise ReviewRefusedError(

@@ -103,6 +103,9 @@ async function load(url, options = {}) {
 
 const NOTHING = { focused: null, details: new Map(), typed: new Map(), scrolled: [] };
 
+/** Return the item of a review that a page asks about. */
+const itemOf = (page) => page.querySelector("input[name=item]")?.value;
+
 /** Show a loaded page; `isOther` if it is about another thing, so that nothing typed or opened belongs to it. */
 function show({ response, title, next }, { isOther = false } = {}) {
   tag = response.headers.get("ETag");
@@ -144,7 +147,7 @@ async function swap(url, { isPushed = true, toTop = false } = {}) {
   if (isPushed) history.pushState(null, "", url);
   address = location.pathname + location.search;
   remember("sessionStorage", location.pathname, location.search);
-  show(loaded);
+  show(loaded, { isOther: itemOf(loaded.next) !== itemOf(main) });
   if (toTop) main.scrollIntoView();
   announce(words(document.getElementById("count")) || words(main.querySelector(".notice, h1")));
   schedule();
@@ -186,15 +189,15 @@ main.addEventListener("submit", (event) => {
   swap(url.href);
 });
 
-function warn(form, text) {
-  const notice = form.querySelector("[role=alert]") ?? document.createElement("p");
+function warn(form, ...parts) {
+  const notice = form.querySelector("[role=alert]") ?? document.createElement("div");
   notice.role = "alert";
   notice.className = "notice";
-  notice.textContent = text;
+  notice.replaceChildren(...parts);
   form.prepend(notice);
 }
 
-/** Send a form, and show the page that its answer leads to: the next item of a review. */
+/** Send a form, and show the page that its answer leads to: the next item of a review. What is refused stays typed. */
 async function send(form, submitter) {
   if (main.ariaBusy) return;
   main.ariaBusy = "true";
@@ -204,10 +207,9 @@ async function send(form, submitter) {
   } catch { /* told below */ }
   main.ariaBusy = null;
   if (!loaded?.next) return warn(form, "Not sent: no connection to the viewer. Send it again.");
-  if (loaded.response.ok) {
-    history.replaceState(null, "", loaded.response.url);
-    address = location.pathname + location.search;
-  }
+  if (!loaded.response.ok) return warn(form, ...loaded.next.querySelectorAll(".notice p"));
+  history.replaceState(null, "", loaded.response.url);
+  address = location.pathname + location.search;
   show(loaded, { isOther: true });
   main.focus({ preventScroll: true });
   scrollTo(0, 0);
@@ -221,6 +223,7 @@ addEventListener("popstate", () => {
 
 // --- A run that is going on: asked for every two seconds, replaced when it has changed ---
 
+const going = live?.querySelector("span").textContent; // "running", or "counting" for a page that is being made
 let timer = 0;
 let isPaused = false;
 
@@ -237,11 +240,12 @@ async function poll() {
   try {
     const loaded = await load(location.href, { cache: "no-store", headers: tag ? { "If-None-Match": tag } : {} });
     if (loaded.isStale()) return;
-    if (loaded.response.status === 304) setLive("running");
+    if (loaded.response.status === 304) setLive(going);
     else if (!loaded.response.ok || !loaded.next) return location.reload();
     else {
-      setLive("running");
-      if (show(loaded) && !("live" in main.dataset)) announce(`The run has ended. ${words(main.querySelector("h1"))}`);
+      setLive(going);
+      const ended = going === "running" ? "The run has ended. " : "";
+      if (show(loaded) && !("live" in main.dataset)) announce(`${ended}${words(main.querySelector("h1"))}`);
     }
   } catch (error) {
     if (error.name === "AbortError") return;
