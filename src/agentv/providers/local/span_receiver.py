@@ -56,8 +56,8 @@ def why_no_spans(receiver: SpanReceiver) -> str:
     if receiver.inbox.foreign:
         return (
             f"only spans of other traces arrived at {receiver.url}; instrument the web framework of the service, so "
-            "that it continues the trace of the header `traceparent`, and set OTEL_BSP_SCHEDULE_DELAY=200, so that it sends "
-            "its spans soon"
+            "that it continues the trace of the header `traceparent`, and set OTEL_BSP_SCHEDULE_DELAY=200, so that it "
+            "sends its spans soon"
         )
     return (
         f"let the service export OTLP over HTTP to {receiver.url}, with OTEL_BSP_SCHEDULE_DELAY=200, and instrument "
