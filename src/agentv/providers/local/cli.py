@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,10 +20,8 @@ from agentv.execution.processes.left_behind import PREFIX, temporary_folder
 from agentv.execution.processes.process import MAX_OUTPUT_BYTES
 from agentv.providers.agents.commands import decode, read_output_file, run_command, run_healthcheck
 from agentv.providers.apis.responses import ACCEPTED_KEYS, parse_answer, parse_known, parse_named, parse_output
-from agentv.providers.local.call_spans import CallSpans, call_with_spans
 from agentv.providers.local.cli_settings import CliSettings
 from agentv.providers.local.otel_settings import span_variables, why_no_spans
-from agentv.providers.local.span_receiver import shared_receiver
 from agentv.templating.command import FilledCommand, parse_command, parse_files_format
 from agentv.types.errors import TemplateError
 from agentv.types.failures import Failure
@@ -31,6 +29,9 @@ from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import DEFAULT_TRY_TIMEOUT_S, ResolvedTarget
+
+if TYPE_CHECKING:
+    from agentv.providers.local.call_spans import CallSpans
 
 _MAX_PROBLEMS_LISTED = 20
 """The maximum number of problems that a message lists; further ones are only counted."""
@@ -168,12 +169,18 @@ class CliProvider:
 
         If the command fails or is cancelled, the ProviderError or CancelledError holds the answer written so far.
         """
-        if not self._settings.otel:
-            return await self._answer(request, {})
+        return await (self._answer_with_spans(request) if self._settings.otel else self._answer(request, {}))
+
+    async def _answer_with_spans(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the command's answer to one case, completed by the spans that it sends."""
+        # The reader of traces is imported only if it is needed.
+        from agentv.providers.local.call_spans import call_with_spans  # noqa: PLC0415
+        from agentv.providers.local.span_receiver import shared_receiver  # noqa: PLC0415
+
         receiver = await shared_receiver(self._tools.shared)
         environment = self._environment()
 
-        async def call(spans: CallSpans) -> ProviderResponse:
+        async def call(spans: "CallSpans") -> ProviderResponse:
             own = span_variables(
                 url=receiver.url, token=spans.token, traceparent=spans.traceparent, environment=environment
             )
@@ -227,8 +234,10 @@ class CliProvider:
         A relative working folder starts from each of `eval_dirs`; a command runs once in each resulting folder.
         """
         settings, shared = self._settings, self._tools.shared
-        if settings.otel:
-            await shared_receiver(shared)  # its start is no time of the first command
+        if settings.otel:  # the start of the receiver is no time of the first command
+            from agentv.providers.local.span_receiver import shared_receiver  # noqa: PLC0415
+
+            await shared_receiver(shared)
         check = settings.healthcheck
         await run_healthcheck(check, self._target, shared, eval_dirs=eval_dirs, cwd=settings.cwd, env=settings.env)
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
@@ -26,7 +26,6 @@ from agentv.providers.apis.responses import (
 from agentv.providers.apis.streamed_response import StreamedResponse
 from agentv.providers.apis.transport import send
 from agentv.providers.healthchecks import Healthcheck
-from agentv.providers.local.call_spans import CallSpans, call_with_spans
 from agentv.providers.local.http_template import (
     JSON,
     AnswerPath,
@@ -44,7 +43,6 @@ from agentv.providers.local.otel_settings import (
     check_wait,
     parse_listen,
 )
-from agentv.providers.local.span_receiver import SpanReceiver, shared_receiver, why_no_spans
 from agentv.types.errors import MessageError
 from agentv.types.failures import Failure
 from agentv.types.json_value import JsonObject, JsonValue
@@ -53,6 +51,10 @@ from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse, last_answer
 from agentv.types.targets import ResolvedTarget
+
+if TYPE_CHECKING:
+    from agentv.providers.local.call_spans import CallSpans
+    from agentv.providers.local.span_receiver import SpanReceiver
 
 
 class ServiceEvents:
@@ -310,23 +312,30 @@ class HttpProvider:
 
         If a stream fails or is cancelled, the ProviderError or CancelledError holds the part of the answer so far.
         """
-        settings = self._settings
-        if not settings.otel:
-            return await self._answer(request, None)
+        return await (self._answer_with_spans(request) if self._settings.otel else self._answer(request, None))
+
+    async def _answer_with_spans(self, request: ProviderRequest) -> ProviderResponse:
+        """Return the service's answer to one case, completed by the spans that it sends."""
+        # The reader of traces is imported only if it is needed.
+        from agentv.providers.local.call_spans import call_with_spans  # noqa: PLC0415
+        from agentv.providers.local.span_receiver import why_no_spans  # noqa: PLC0415
+
         receiver = await self._receiver()
 
-        async def call(spans: CallSpans) -> ProviderResponse:
+        async def call(spans: "CallSpans") -> ProviderResponse:
             return await self._answer(request, spans.traceparent)
 
         return await call_with_spans(
             receiver.inbox,
             call,
-            wait_s=settings.otel_wait_s,
+            wait_s=self._settings.otel_wait_s,
             timeout_s=request.timeout_s or self._target.try_timeout_s,
             why_none=partial(why_no_spans, receiver),
         )
 
-    async def _receiver(self) -> SpanReceiver:
+    async def _receiver(self) -> "SpanReceiver":
+        from agentv.providers.local.span_receiver import shared_receiver  # noqa: PLC0415
+
         host, port = parse_listen(self._settings.otel_listen)
         return await shared_receiver(self._shared, host=host, port=port, token=self._settings.otel_token)
 

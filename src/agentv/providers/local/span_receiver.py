@@ -55,8 +55,9 @@ def why_no_spans(receiver: SpanReceiver) -> str:
     """Return what makes a web service send the spans of its requests."""
     if receiver.inbox.foreign:
         return (
-            f"spans of other traces arrived at {receiver.url}, so the service does not continue the trace of the "
-            "header `traceparent`; instrument its web framework with OpenTelemetry, too"
+            f"only spans of other traces arrived at {receiver.url}; instrument the web framework of the service, so "
+            "that it continues the trace of the header `traceparent`, and set OTEL_BSP_SCHEDULE_DELAY=200, so that it "
+            "sends its spans soon"
         )
     return (
         f"let the service export OTLP over HTTP to {receiver.url}, with OTEL_BSP_SCHEDULE_DELAY=200, and instrument "
