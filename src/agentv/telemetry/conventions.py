@@ -87,6 +87,7 @@ _CONTENT = (
         "mlflow.spanInputs",
     ),
     *("mlflow.spanOutputs", "pydantic_ai.", "all_messages_events", "events", "request_data", "response_data"),
+    "mastra.",
 )
 
 
@@ -509,6 +510,22 @@ def _read_openllmetry(span: Span) -> Facts:
     )
 
 
+_MASTRA_AGENTS = ("agent_run", "workflow_run")
+
+
+def _read_mastra(span: Span) -> Facts:
+    """Read the question and the answer of an agent; its calls follow the semantic conventions."""
+    type_ = span.attributes.get("mastra.span.type")
+    if type_ not in _MASTRA_AGENTS:
+        return Facts()
+    names = [f"mastra.{type_}.{side}" for side in ("input", "output")]
+    return Facts(
+        kind="agent",
+        input=said(span.attributes.get(names[0]), "user", f"$.attributes.{names[0]}"),
+        output=said(span.attributes.get(names[1]), "assistant", f"$.attributes.{names[1]}"),
+    )
+
+
 _LANGFUSE_KINDS: Mapping[str, Kind] = {"generation": "model", "agent": "agent", "chain": "agent", "tool": "tool"}
 
 
@@ -628,6 +645,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("gen_ai.prompt.N", ("gen_ai.prompt", "gen_ai.completion"), _read_numbered),
     Convention("OpenInference", ("openinference.", "llm."), _read_openinference),
     Convention("OpenLLMetry", ("traceloop.",), _read_openllmetry),
+    Convention("Mastra", ("mastra.",), _read_mastra),
     Convention("Langfuse", ("langfuse.",), _read_langfuse),
     Convention("MLflow", ("mlflow.span",), _read_mlflow),
     Convention("Logfire", ("request_data", "response_data"), _read_logfire),

@@ -133,7 +133,7 @@ class Joiner:
             self.report.traces += 1
             self.report.doubled += len(spans) - len(merged)
             found = list(Trace(merged).invocations())
-            if not found:
+            if not found and trace_id:
                 self.report.not_generative += 1
             for each in found:
                 yield from self._turn_of(self._answers_of(each))

@@ -323,7 +323,7 @@ def usage_of(invocations: Sequence[Invocation]) -> tuple[Usage | None, float | N
 
 
 _KNOWN = ("gen_ai.", "llm.", "openinference.", "input.", "output.", "traceloop.", "ai.", "langfuse.", "mlflow.",
-          "logfire.", "pydantic_ai.", "request_data", "response_data", "all_messages_events", "events", "final_result",
+          "mastra.", "agent.", "session.", "graph.", "logfire.", "pydantic_ai.", "request_data", "response_data", "all_messages_events", "events", "final_result",
           "model_request_parameters", "operation.", "code.", "tool.", "metadata")  # fmt: skip
 _MOST_METADATA = 50
 
