@@ -267,6 +267,11 @@ RECORDINGS: Mapping[str, Recording] = {
         (*_LANGCHAIN_JS, *_EXPORTER_JS),
         ("with_langchain.mjs",),
     ),
+    "mastra": Recording(
+        "mastra",
+        ("@mastra/core", "@mastra/observability", "@mastra/otel-exporter", "@ai-sdk/openai", "zod", _EXPORTER_JS[1]),
+        ("with_mastra.mjs",),
+    ),
     "without-content": _raw(*_GENAI_OPENAI),
     "without-calls": _agents(_OFFICIAL_AGENTS, _OFFICIAL, "chat", _LATEST),
 }

@@ -93,6 +93,7 @@ _CONTENT = (
         "mlflow.spanInputs",
     ),
     *("mlflow.spanOutputs", "pydantic_ai.", "all_messages_events", "events", "request_data", "response_data"),
+    "mastra.",
 )
 
 
@@ -536,6 +537,22 @@ def _read_openllmetry(span: Span) -> Facts:
     )
 
 
+_MASTRA_AGENTS = ("agent_run", "workflow_run")
+
+
+def _read_mastra(span: Span) -> Facts:
+    """Read the question and the answer of an agent; its calls follow the semantic conventions."""
+    type_ = span.attributes.get("mastra.span.type")
+    if type_ not in _MASTRA_AGENTS:
+        return Facts()
+    names = [f"mastra.{type_}.{side}" for side in ("input", "output")]
+    return Facts(
+        kind="agent",
+        input=said(span.attributes.get(names[0]), "user", f"$.attributes.{names[0]}"),
+        output=said(span.attributes.get(names[1]), "assistant", f"$.attributes.{names[1]}"),
+    )
+
+
 _LANGFUSE_KINDS: Mapping[str, Kind] = {"generation": "model", "agent": "agent", "chain": "agent", "tool": "tool"}
 
 
@@ -667,6 +684,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     ),
     Convention("OpenInference", ("openinference.", "llm."), _read_openinference, "Arize-ai/openinference@00e2b51591f3"),
     Convention("OpenLLMetry", ("traceloop.",), _read_openllmetry, "traceloop/openllmetry@0129a0a5c032"),
+    Convention("Mastra", ("mastra.",), _read_mastra, "mastra-ai/mastra@28da725994f5"),
     Convention("Langfuse", ("langfuse.",), _read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), _read_mlflow, "mlflow/mlflow@00449464c3a4"),
     Convention("Logfire", ("request_data", "response_data"), _read_logfire, "pydantic/logfire@015babe384fb"),

@@ -200,7 +200,10 @@ class Joiner:
             found = [each for each in found if each.root.span_id not in completing]
             self._closed.add(trace_id, read.trace)
         self.report.traces += not is_known
-        self.report.not_generative += not read.found and not is_known
+        if not read.found and not trace_id:
+            self.report.untraced += len(read.trace.spans)
+        elif not read.found and not is_known:
+            self.report.not_generative += 1
         for each in found:
             yield from self._answers_of(each)
 

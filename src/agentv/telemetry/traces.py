@@ -342,9 +342,11 @@ def usage_of(invocations: Sequence[Invocation]) -> tuple[Usage | None, float | N
     return (None if total is None else replace(total, requests=requests)), cost
 
 
-_KNOWN = ("gen_ai.", "llm.", "openinference.", "input.", "output.", "traceloop.", "ai.", "langfuse.", "mlflow.",
-          "logfire.", "pydantic_ai.", "request_data", "response_data", "all_messages_events", "events", "final_result",
-          "model_request_parameters", "operation.", "code.", "tool.", "metadata")  # fmt: skip
+_KNOWN = (
+    *("gen_ai.", "llm.", "openinference.", "input.", "output.", "traceloop.", "ai.", "langfuse.", "mlflow.", "mastra."),
+    *("agent.", "session.", "graph.", "logfire.", "pydantic_ai.", "request_data", "response_data", "operation."),
+    *("all_messages_events", "events", "final_result", "model_request_parameters", "code.", "tool.", "metadata"),
+)
 _MOST_METADATA = 50
 
 
