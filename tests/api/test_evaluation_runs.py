@@ -52,7 +52,7 @@ def test_a_run_ends_with_its_configuration_and_keeps_no_file_open(home: Path) ->
     for _ in range(3):
         judge_once()
     gc.collect()
-    assert psutil.Process().num_fds() == before
+    assert psutil.Process().num_fds() <= before
     assert [run.state() for run in runs(home)] == ["finished"] * 4
 
 

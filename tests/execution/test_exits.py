@@ -79,7 +79,7 @@ def test_a_command_started_after_its_caller_left_leaves_nothing_open(
         exits.release()
         with pytest.raises(ValueError, match="closed epoll"):
             exits.watch(waiting, waiting.kill)
-        assert psutil.Process().num_fds() == before
+        assert psutil.Process().num_fds() <= before
 
     asyncio.run(left())
 
@@ -127,6 +127,6 @@ def test_where_the_loop_can_watch_nothing_more_nothing_is_left_open(monkeypatch:
         with pytest.raises(OSError, match="No space left"):
             ExitWatcher.of(asyncio.get_running_loop())
         gc.collect()
-        assert psutil.Process().num_fds() == before
+        assert psutil.Process().num_fds() <= before
 
     asyncio.run(refused())

@@ -310,7 +310,7 @@ def run_many_commands() -> None:
     open_before = psutil.Process().num_fds()
     asyncio.run(many())
 
-    assert psutil.Process().num_fds() == open_before
+    assert psutil.Process().num_fds() <= open_before
     assert family.alive() == []
     assert psutil.Process().children() == []
 

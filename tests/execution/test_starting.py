@@ -102,7 +102,7 @@ def test_a_command_without_a_stdin_pipe_fails_and_leaves_nothing_open(monkeypatc
         before = psutil.Process().num_fds()
         with pytest.raises(OSError, match="No space left"):
             await run_process(Command(argv=("cat",), stdin=b"x" * 2**20), timeout_s=PATIENCE_S)
-        assert psutil.Process().num_fds() == before
+        assert psutil.Process().num_fds() <= before
 
     asyncio.run(asyncio.wait_for(send(), PATIENCE_S))
 
