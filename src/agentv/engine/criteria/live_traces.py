@@ -1,4 +1,4 @@
-"""The answers of agents at work, whose traces are received, as lines for workers to pull."""
+"""The answers of running agents, whose traces are received, as lines for workers to pull."""
 
 import asyncio
 import time
@@ -93,9 +93,7 @@ class LiveTraces:
         for scope in self._joiner.report.without_content.keys() - self._noted:
             self._noted.add(scope)
             name = scope or "an instrumentation without a name"
-            self._on_note(
-                f"the traces of {name} have no messages, so that they cannot be judged: {content_hint(scope)}"
-            )
+            self._on_note(f"the traces of {name} have no messages, so they cannot be judged: {content_hint(scope)}")
 
     async def _wait(self) -> None:
         """Wait until spans arrive, a trace is due, or no more is received."""
