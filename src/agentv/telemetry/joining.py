@@ -37,7 +37,7 @@ class JoinOptions(Struct, frozen=True):
 
 
 class _Waiting(Struct):
-    """What is kept until something continues it."""
+    """An open conversation, which later calls may continue."""
 
     calls: list[Invocation]
     since_ns: int

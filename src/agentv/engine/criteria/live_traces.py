@@ -16,12 +16,12 @@ from agentv.telemetry.live import LiveJoiner
 from agentv.telemetry.spans import Span
 
 OTLP: Final = "otlp"
-"""Stands for the name of a file; each request is a line of it."""
+"""The file name in the origin of received answers; each request is a line."""
 
 Deliver: TypeAlias = Callable[[str, Sequence[Span]], bool]
 Receiver: TypeAlias = AbstractAsyncContextManager[object]
 MakeReceiver: TypeAlias = Callable[[Deliver, Callable[[], bool]], Receiver]
-"""Makes a receiver of a function that takes spans and one that says when no more can be taken."""
+"""Makes a receiver from a function that takes spans and one that returns True while no more can be taken."""
 
 _LINES_PER_BATCH = 16
 

@@ -43,7 +43,7 @@ class CaseRules(Struct, frozen=True):
 
 
 class LoggedCases(Struct):
-    """The cases of logged answers, in their order; a question that was asked before is counted, and no case."""
+    """The cases of logged answers, in their order; a repeated question is counted, and makes no case."""
 
     rules: CaseRules
     cases: list[JsonObject] = field(default_factory=list)

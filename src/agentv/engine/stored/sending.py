@@ -50,7 +50,7 @@ class ExportReport(Struct, frozen=True):
     omitted: Mapping[str, int] = {}
     """The results that the destination has no place for, counted by the reason."""
     dropped: int = 0
-    """The records in accepted requests that the destination says it dropped."""
+    """The records in accepted requests that the destination reported as dropped."""
     reason: str | None = None
     """Why results are unsent, or records were dropped."""
     left_out: str | None = None

@@ -99,7 +99,7 @@ class CallSpans:
 
 
 class SpanInbox:
-    """The open calls of targets, by token and by trace id: whoever receives spans passes them on to their calls."""
+    """The open calls of targets, by token and by trace id; receivers pass the spans on to them."""
 
     def __init__(self, *, make: Callable[[], CallSpans] = CallSpans) -> None:
         self._make = make
