@@ -78,6 +78,7 @@ def normalised(output: str, folder: Path) -> str:
     """Remove the parts that differ between runs: ids, durations, the folder, and the progress."""
     output = output.replace(f"{folder}/", "")
     output = re.sub(r"\b20\d{6}T\d{6}\.\d{3}-\w+", "RUN", output)
+    output = re.sub(r"\btrace [0-9a-f]{32}\b", "trace ID", output)
     output = re.sub(r"http://127\.0\.0\.1:\S+", "URL", output)
     output = re.sub(r"\d+(\.\d+)? ?(ms|s)\b|\b\d\d:\d\d\b|[\d,]+ lines a second", "TIME", output)
     lines = [re.sub(r" +", " ", line) for line in output.splitlines()]
