@@ -116,14 +116,14 @@ def test_a_place_in_metadata_that_is_none_is_not_shown(agentv: Call) -> None:
     assert "from     │" not in agentv("run", "suite.yaml", "--target", "new")
 
 
-def test_a_logged_image_cannot_be_exported_and_thoughts_of_earlier_turns_are_left_out(agentv: Call) -> None:
+def test_export_refuses_a_logged_image_and_leaves_out_earlier_thoughts(agentv: Call) -> None:
     image = {"type": "uri", "modality": "image", "uri": "https://example.com/a.png"}
     thought = {"role": "assistant", "parts": [{"type": "reasoning", "content": "Hm."}, *assistant("Hello")["parts"]]}
     shown = {"role": "user", "parts": [*user("What is this?")["parts"], image]}
     spans = [call(1, [shown], assistant("A cat.")), call(2, [user("Hi"), thought, user("Bye")], assistant("."), at_s=1)]
     Path("traces.jsonl").write_text("".join(f"{json.dumps(export(each))}\n" for each in spans))
     agentv("score", "traces.jsonl", "--config", "config.yaml")
-    assert "has an image or another attachment that was logged" in agentv("runs", "export", "latest", "-o", "all.yaml")
+    assert "has a logged image or other attachment" in agentv("runs", "export", "latest", "-o", "all.yaml")
     assert not Path("all.yaml").exists()
     agentv("runs", "export", "latest", "--case", SPAN, "-o", "one.yaml")
     assert "1 file checked: 1 warning\n" in agentv("check", "one.yaml"), "only that no target is chosen"

@@ -257,7 +257,7 @@ def test_what_a_collector_drops_is_reported_without_its_secrets(
     with collecting(respond) as collector:
         code, said = project.call("run", "suite.yaml", f"--otel={collector.url}")
     assert code == 0
-    assert "(2 records dropped by the collector; the collector says: no room for ***)" in said
+    assert "(2 records dropped by the collector; the collector reported: no room for ***)" in said
 
 
 def test_a_run_with_blobs_and_many_results_is_sent_whole(project: Project) -> None:

@@ -120,14 +120,14 @@ def test_nothing_received_is_not_a_pass(folder: Path) -> None:
     assert "NOTHING SELECTED: no traces arrived" in said
 
 
-def test_what_the_sender_does_wrong_is_said_at_once(folder: Path) -> None:
+def test_wrong_requests_are_reported_at_once(folder: Path) -> None:
     with scoring(folder) as process:
         assert post(process.port, "/", b"{}", JSON).status == 404
         assert process.process.stdout is not None
         assert "HTTP 404" in process.process.stdout.readline()
 
 
-def test_an_instrumentation_without_messages_is_said_at_once(folder: Path) -> None:
+def test_an_instrumentation_without_messages_is_reported_at_once(folder: Path) -> None:
     with scoring(folder, "--idle", "0.1") as process:
         process.send({**agent(1, None), "traceId": f"{1:032x}"})
         assert process.process.stdout is not None
@@ -204,8 +204,8 @@ def test_traces_are_shown_while_they_are_received(folder: Path) -> None:
         ([], "name a FILE (- is standard input), or receive traces with --otlp"),
         (["--otlp", "http://127.0.0.1:4318"], "is not an address; write HOST:PORT, such as 127.0.0.1:4318"),
         (["--otlp", "127.0.0.1:99999"], "is not an address"),
-        (["--otlp", "agents.example:4318"], "lets other machines send; choose a secret"),
-        (["--otlp", "127.0.0.1:0", "--otlp-token", ""], "--otlp-token must be a text"),
+        (["--otlp", "agents.example:4318"], "can be reached from other machines, so it needs a token"),
+        (["--otlp", "127.0.0.1:0", "--otlp-token", ""], "--otlp-token must have printable ASCII"),
         (["--otlp-token", "x", "log.jsonl"], "--otlp-token requires --otlp"),
         (["--otlp", "nowhere.invalid:4318", "--otlp-token", "x"], "the name of the host cannot be resolved"),
     ],

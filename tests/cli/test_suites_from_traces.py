@@ -72,7 +72,7 @@ def test_each_question_becomes_a_case_that_replays(agentv: Call, generate: Call)
     write_traces(asked(1, "Where is order 7?"), asked(2, "And 8?"))
     code, out, err = generate("--from-traces", "traces.jsonl")
     assert code == 0, err
-    assert out.startswith("Wrote suite.yaml: 2 cases\nnote: the texts are those of real users")
+    assert out.startswith("Wrote suite.yaml: 2 cases\nnote: the cases contain texts of real users")
     assert cases()[0] == {
         "id": span_id(1),
         "input": "Where is order 7?",
@@ -125,7 +125,7 @@ def test_system_prompts_belong_to_the_agent(generate: Call) -> None:
     write_traces(asked(1, "Where?", said=[SYSTEM]))
     _, out, _ = generate("--from-traces", "traces.jsonl")
     assert cases()[0]["input"] == "Where?"
-    assert "without the system prompt, which belongs to the agent: 1 case; --with-system keeps it" in out
+    assert "system prompt left out of 1 case; --with-system includes it" in out
     Path("suite.yaml").unlink()
     generate("--from-traces", "traces.jsonl", "--with-system")
     assert [each["role"] for each in cases()[0]["input"]] == ["system", "user"]
@@ -135,7 +135,7 @@ def test_a_question_that_was_asked_again_is_one_case(generate: Call) -> None:
     write_traces(asked(1, "Where  is it?"), asked(2, "where is IT?", "No."), asked(3, "When?"))
     _, out, _ = generate("--from-traces", "traces.jsonl")
     assert ids() == [span_id(1), span_id(3)]
-    assert "note: 1 answer to a question that has a case already\n" in out
+    assert "note: no case, because their question has one already: 1 answer\n" in out
 
 
 def test_the_same_words_after_another_history_are_another_question(generate: Call) -> None:
@@ -154,9 +154,7 @@ def test_what_cannot_become_a_case_is_counted_with_its_place(generate: Call) -> 
     assert "no case, because they have no answer to compare with: 1 (log.jsonl:3)\n" in out
 
 
-def test_a_question_with_an_image_becomes_no_case_and_thoughts_of_earlier_turns_are_left_out(
-    agentv: Call, generate: Call
-) -> None:
+def test_a_question_with_an_image_is_no_case_earlier_thoughts_are_left_out(agentv: Call, generate: Call) -> None:
     image = {"type": "uri", "modality": "image", "uri": "https://example.com/a.png"}
     thought = {"role": "assistant", "parts": [{"type": "reasoning", "content": "Hm."}, *assistant("Hello")["parts"]]}
     shown = {"role": "user", "parts": [*user("What is this?")["parts"], image]}
@@ -185,7 +183,7 @@ def test_a_run_without_failures_in_the_files_gives_no_suite(agentv: Call, genera
     agentv("score", "traces.jsonl", "--config", "config.yaml", "--name", "monday")
     code, out, _ = generate("--from-traces", "traces.jsonl", "--failed", "monday")
     assert (code, Path("suite.yaml").exists()) == (5, False)
-    assert "no answer in these files is one that did not pass in run" in out
+    assert "no answer in these files failed or ended with an error in run" in out
 
 
 def test_limit_sample_and_since_select_answers(generate: Call) -> None:
@@ -199,7 +197,7 @@ def test_limit_sample_and_since_select_answers(generate: Call) -> None:
     assert len(ids()) == 3
 
 
-def test_notes_say_what_options_did_and_what_was_not_read(generate: Call) -> None:
+def test_notes_report_what_options_did_and_what_was_not_read(generate: Call) -> None:
     Path("log.jsonl").write_text('{"id": "1", "prompt": "a", "response": "b"}\n')
     arguments = ("--from-traces", "log.jsonl", "--since", "1d", "--map", "response=reply", "--map", "prompt=ask")
     _, out, _ = generate("--from-traces", "log.jsonl", "--since", "1d", "--sample", "100%", "--sample-by", "session")
@@ -236,7 +234,7 @@ def test_personal_data_is_named_and_secrets_are_redacted(generate: Call, monkeyp
     assert f"looks like personal data: phone number in 1 case ({span_id(3)})" in out
 
 
-def test_json_has_the_cases_and_what_was_left_out_and_dry_run_writes_nothing(generate: Call) -> None:
+def test_json_has_cases_and_what_was_left_out_dry_run_writes_nothing(generate: Call) -> None:
     write_traces(asked(1, "Where?"), asked(2, "Where?"))
     code, out, _ = generate("--from-traces", "traces.jsonl", "--json", "--dry-run")
     told = json.loads(out)

@@ -139,7 +139,7 @@ def taking(_: web.Request) -> web.Response | None:
     return None
 
 
-def test_each_judgement_arrives_and_the_end_line_says_so(kind: Kind, project: Project) -> None:
+def test_each_judgement_arrives_and_the_end_line_counts_it(kind: Kind, project: Project) -> None:
     with kind.serve(taking) as place:
         code, said = project.score(*project.name(place.url))
         assert code == 0
@@ -147,7 +147,7 @@ def test_each_judgement_arrives_and_the_end_line_says_so(kind: Kind, project: Pr
         assert len(place.judgements()) == 6
 
 
-def test_what_is_sent_twice_is_kept_once(kind: Kind, project: Project) -> None:
+def test_what_is_sent_twice_is_stored_once(kind: Kind, project: Project) -> None:
     with kind.serve(taking) as place:
         options = project.name(place.url)
         project.score(*options)

@@ -66,15 +66,13 @@ def test_evaluations_are_attached_to_the_span_that_answered(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("requirement", [{"minimums": {"find_order": 1}}, {"maximums": {"find_order": 0}}])
-def test_without_spans_no_requirement_on_calls_is_met_and_the_row_says_why(
-    requirement: dict[str, Any], tmp_path: Path
-) -> None:
+def test_without_spans_requirements_on_calls_fail_with_a_note(requirement: dict[str, Any], tmp_path: Path) -> None:
     report = run(case("thanks", calls(**requirement)), target=target("unsent", otel_wait_s=0), folder=tmp_path)
     (row,), (answer,) = report.results, answers(report)
 
     assert (row.verdict, row.evaluator_results[0].misses) == ("fail", ("No trace available for evaluation",))
     (note,) = answer["notes"]
-    assert note.startswith("no spans arrived, so that its tool calls are not known")
+    assert note.startswith("no spans arrived, so its tool calls are unknown")
     assert report.notes == (f"target 'agent': {note}",)
 
 

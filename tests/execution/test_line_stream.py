@@ -190,7 +190,7 @@ def test_exports_come_from_a_pipe_byte_by_byte(tmp_path: Path) -> None:
     assert texts(asyncio.run(write_and_read())) == EXPORTS[:2]
 
 
-def test_an_export_that_is_truncated_or_too_large_is_lost_and_those_before_it_are_read(tmp_path: Path) -> None:
+def test_a_truncated_or_too_large_export_is_lost_earlier_ones_are_read(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(framed(*EXPORTS[:2], b"\nabcd")[:-1])
     assert read(tmp_path / "short")[2:] == [LostLine(str(tmp_path / "short"), 3, "the file is truncated")]
     (tmp_path / "large").write_bytes(framed(*EXPORTS, EXPORTS[0]))

@@ -22,7 +22,7 @@ from agentv.telemetry.wire_out import fields
 
 BODY = json.dumps(export(span(1, None, {"a": "b"}), span(2, 1, {}))).encode()
 TRACES = Path(__file__).parents[1] / "fixtures" / "traces"
-PAYLOAD = min(TRACES.glob("*.pb"), key=lambda path: path.stat().st_size).read_bytes()
+PAYLOAD = (TRACES / "openai-v2.pb").read_bytes()
 
 
 def sent(body: bytes = BODY, headers: Mapping[str, str] = JSON, path: str = "/v1/traces") -> tuple[int, Inbox]:
@@ -124,7 +124,7 @@ def test_spans_without_a_trace_are_rejected_and_the_others_delivered() -> None:
     assert [each.span_id for each in inbox.delivered[0][1]] == [f"{1:016x}"]
 
 
-def test_a_partial_success_is_told_in_protocol_buffers() -> None:
+def test_a_partial_success_is_reported_in_protocol_buffers() -> None:
     request = ExportTraceServiceRequest()
     request.resource_spans.add().scope_spans.add().spans.add().name = "lost"
     with receiving(Inbox()) as receiver:

@@ -53,7 +53,7 @@ def without_ids(output: str, folder: Path) -> str:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
-def test_every_command_of_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
+def test_every_command_of_the_tutorial_gives_the_shown_output(tmp_path: Path) -> None:
     try:
         program = prepare("pydantic-ai-traces", tmp_path)
     except MissingError as error:

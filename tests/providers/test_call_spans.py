@@ -99,7 +99,7 @@ def test_no_span_is_noted_and_leaves_the_calls_unknown() -> None:
     response = complete(call, wait_s=0.0)
 
     assert (response.output_messages, response.usage) == (None, None)
-    assert response.notes == ("no spans arrived, so that its tool calls are not known: send some",)
+    assert response.notes == ("no spans arrived, so its tool calls are unknown: send some",)
 
 
 def test_missing_spans_are_noted() -> None:
@@ -107,7 +107,7 @@ def test_missing_spans_are_noted() -> None:
 
     assert [call.tool for call in tool_calls_of(response.output_messages or ())] == ["find_order"]
     (note,) = response.notes
-    assert note.startswith("spans were missing 0 s after its answers, so that tool calls may be missing: raise")
+    assert note.startswith("spans were missing 0 s after its answers, so tool calls may be missing: raise")
     assert response.spans is not None
     assert not response.spans.is_complete
 
@@ -150,7 +150,7 @@ def test_spans_after_the_end_of_a_call_are_noted_with_the_next_answer() -> None:
     assert complete(answering(ProviderResponse("Here.")), inbox=inbox).notes == ()
 
 
-def test_paths_and_traces_that_no_call_had_are_told_apart() -> None:
+def test_unknown_paths_and_unknown_traces_are_distinguished() -> None:
     inbox = SpanInbox()
     (foreign, *_) = spans_of(export(*spans_of_call(ORDER, trace_id="c" * 32, parent="")))
 

@@ -85,7 +85,7 @@ def test_a_failed_command_keeps_its_tokens() -> None:
 def test_a_command_without_spans_is_noted_with_what_to_do() -> None:
     (note,) = ask(command("unsent", otel_wait_s=0.0), make_request(ORDER)).notes
 
-    assert note.startswith("no spans arrived, so that its tool calls are not known: instrument it with OpenTelemetry")
+    assert note.startswith("no spans arrived, so its tool calls are unknown: instrument it with OpenTelemetry")
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_a_function_needs_opentelemetry(tmp_path: Path) -> None:
         ),
         (
             "provider: http, url: 'http://c/{{ question }}', method: GET, otel: true, otel_listen: '0.0.0.0:4318'",
-            "0.0.0.0 can be reached from other machines, so that `otel_token` is needed",
+            "0.0.0.0 can be reached from other machines, so `otel_token` is required",
         ),
         (
             "provider: http, url: 'http://c/{{ question }}', method: GET, otel: true, otel_listen: '4318'",

@@ -22,7 +22,7 @@ def calls_of(messages: tuple[Message, ...]) -> list[ToolCall]:
     return [call for message in messages for call in message.tool_calls]
 
 
-def test_telemetry_of_claude_code_is_its_transcript_and_the_response_of_the_target(tmp_path: Path) -> None:
+def test_telemetry_of_claude_code_equals_its_transcript_and_response(tmp_path: Path) -> None:
     response, transcript, exports = run_with_telemetry(installed("claude"), tmp_path)
     (answer,), report = join_spans([span for export in exports for span in spans_of(export)])
     (given,) = (each.given for one in conversations_in(transcript) for each in answers_of(one))
@@ -41,7 +41,7 @@ def test_telemetry_of_claude_code_is_its_transcript_and_the_response_of_the_targ
     assert list(report.notes()) == []
 
 
-def test_telemetry_of_codex_has_no_answer_and_the_report_names_its_transcripts(tmp_path: Path) -> None:
+def test_telemetry_of_codex_has_no_answer_report_names_transcripts(tmp_path: Path) -> None:
     response, _, exports = run_with_telemetry(installed("codex"), tmp_path)
     answers, report = join_spans([span for export in exports for span in spans_of(export)])
 

@@ -175,7 +175,7 @@ def test_each_label_stays_in_its_category(shards: list[StoredRun], new: str) -> 
     assert set(load_categories(merged).descriptions) == {new, "of a"}
 
 
-def test_runs_that_nobody_reviewed_have_no_files_of_reviews(shards: list[StoredRun]) -> None:
+def test_runs_without_reviews_have_no_review_files(shards: list[StoredRun]) -> None:
     merged, notes = merge(shards)
     assert notes == []
     assert not {"reviews", "labels.jsonl", "categories.jsonl"} & {each.name for each in merged.folder.iterdir()}

@@ -55,7 +55,7 @@ def asked_and_answered(prompt: str = "p1", at_s: float = 0) -> list[Span]:
     ]
 
 
-def test_a_recorded_session_of_claude_code_has_its_answer_calls_tokens_and_money() -> None:
+def test_a_session_of_claude_code_has_its_answer_calls_tokens_and_cost() -> None:
     (answer,), report = join_spans(recorded("claude"))
     note, miss = (f"{command}" for command in ("printf '20 euros\\n' > notes.txt && cat notes.txt", "cat missing.txt"))
     written = {"file_path": "/example/workspace/new.txt", "content": "new\n"}
@@ -72,7 +72,7 @@ def test_a_recorded_session_of_claude_code_has_its_answer_calls_tokens_and_money
     assert list(report.notes()) == []
 
 
-def test_a_recorded_session_of_codex_is_reported_because_it_logs_no_answers() -> None:
+def test_a_session_of_codex_is_reported_because_it_logs_no_answers() -> None:
     answers, report = join_spans(recorded("codex"))
     (note,) = report.notes()
     assert answers == []

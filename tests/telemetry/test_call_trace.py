@@ -78,7 +78,7 @@ def test_tokens_are_known_without_messages_and_calls_are_not() -> None:
     assert trace.usage is not None
     assert trace.usage.total or trace.usage.input == 20
     (note,) = trace.notes
-    assert "have no messages, so that tool calls may be missing" in note
+    assert "have no messages, so tool calls may be missing" in note
 
 
 def test_tokens_of_several_models_have_no_common_price() -> None:
@@ -93,10 +93,10 @@ def test_spans_that_are_not_of_agents_are_named() -> None:
     trace = read_call(spans_of(export(span(1, None, {"http.request.method": "GET"}))))
 
     assert (trace.messages, trace.usage, trace.is_complete) == (None, None, False)
-    assert trace.notes == ("its spans have no agent and no call of a model, so that its tool calls are not known",)
+    assert trace.notes == ("its spans have no agent and no call of a model, so its tool calls are unknown",)
 
 
-def test_no_span_says_nothing() -> None:
+def test_no_spans_add_nothing() -> None:
     assert read_call([]) == type(read_call([]))()
 
 
@@ -105,9 +105,7 @@ def test_a_call_of_a_tool_that_nothing_continues_is_not_complete() -> None:
     trace = read_call([first], parent_id=first.parent_id)
 
     assert not trace.is_complete
-    assert trace.notes == (
-        "its spans end with a call of a tool that nothing continues, so that tool calls may be missing",
-    )
+    assert trace.notes == ("its spans end with a call of a tool that nothing continues, so tool calls may be missing",)
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 3))

@@ -358,9 +358,7 @@ def test_calls_among_the_contents_of_openinference_are_read_once() -> None:
         ("tool", "function", "tool"),
     ],
 )
-def test_roles_of_events_that_only_a_vendor_knows_are_those_of_their_events(
-    event: str, role: str, read_as: str
-) -> None:
+def test_event_roles_that_only_a_vendor_knows_follow_the_event_name(event: str, role: str, read_as: str) -> None:
     body = {"content": "Hm.", "role": role, **({"id": "c1"} if event == "tool" else {})}
     events = [
         {"name": f"gen_ai.{event}.message", "attributes": [attribute(*each) for each in body.items()]},
@@ -370,7 +368,7 @@ def test_roles_of_events_that_only_a_vendor_knows_are_those_of_their_events(
     assert said(logged)[0] == (read_as, "Hm.")
 
 
-def test_instructions_and_a_system_prompt_that_repeats_their_end_are_both_kept_once() -> None:
+def test_instructions_and_a_system_prompt_that_repeats_them_are_read_once() -> None:
     told = {
         "gen_ai.system_instructions": json.dumps([part("Be brief."), part("You serve a shop.")]),
         "gen_ai.input.messages": json.dumps([{"role": "system", "parts": [part("You serve a shop.")]}, *ASKED]),
@@ -445,7 +443,7 @@ def test_results_of_the_ai_sdk_before_version_4_are_read() -> None:
     assert [each.tool for each in logged.given.response.tool_calls] == ["find"]
 
 
-def test_the_page_of_traces_names_the_commits_that_the_names_were_read_from() -> None:
+def test_the_page_of_traces_names_the_commits_of_the_conventions() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/traces.md").read_text()
     for convention in READERS:
         for source in convention.source.split():

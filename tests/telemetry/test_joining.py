@@ -303,7 +303,7 @@ ASKED = {"role": "assistant", "parts": [{"type": "text", "content": "Calling fin
 
 
 @pytest.mark.parametrize("between", [[], [ASKED]], ids=["left out", "as a text"])
-def test_results_continue_the_call_that_asks_for_them_though_the_history_lacks_it(
+def test_results_continue_the_call_that_requests_them_without_history(
     between: list[dict[str, Any]],
 ) -> None:
     first = call(1, [user("Where?")], ASKS)
@@ -372,7 +372,7 @@ def test_calls_that_no_message_has_come_from_the_spans_of_the_tools() -> None:
     ]
 
 
-def test_log_records_without_a_trace_are_copies_of_the_response_with_their_id() -> None:
+def test_log_records_without_a_trace_copy_the_response_with_their_id() -> None:
     more = {"gen_ai.response.id": "r1"}
     first = call(1, [user("Where?")], assistant("Here."), more=more)
     record = {"eventName": "gen_ai.client.inference.operation.details", "timeUnixNano": START}

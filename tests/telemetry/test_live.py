@@ -1,4 +1,4 @@
-"""Spans of agents at work: an answer is given soon after its last span, once, whatever arrives later."""
+"""Spans of running agents: an answer is given soon after its last span, once, whatever arrives later."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ def test_each_span_that_arrives_is_followed_by_a_wait(start: Start) -> None:
     assert agents.after(0.1) == ["10"]
 
 
-def test_a_trace_whose_outermost_span_never_arrives_is_given_when_it_is_idle(start: Start) -> None:
+def test_a_trace_without_its_outermost_span_is_given_when_it_is_idle(start: Start) -> None:
     agents = start(JoinOptions(idle_s=30))
     agents.send(question(10)[0])
     assert agents.after(29) == []
@@ -134,7 +134,7 @@ def test_an_export_that_is_repeated_later_is_no_second_answer(start: Start) -> N
     assert (agents.report.answers, agents.report.doubled, agents.report.traces) == (1, 4, 1)
 
 
-def test_an_outermost_span_that_comes_after_the_judgement_is_no_second_answer(start: Start) -> None:
+def test_an_outermost_span_after_the_judgement_is_no_second_answer(start: Start) -> None:
     agents = start(JoinOptions(idle_s=30))
     inner, outer = question(10)
     agents.send(inner)
@@ -142,7 +142,7 @@ def test_an_outermost_span_that_comes_after_the_judgement_is_no_second_answer(st
     agents.send(outer)
     assert agents.after(30) == []
     assert agents.report.late == 1
-    assert any("came after the answer was judged" in note for note in agents.report.notes())
+    assert any("because they came after the answer was judged" in note for note in agents.report.notes())
 
 
 def test_a_call_that_comes_after_the_judgement_is_no_second_answer(start: Start) -> None:
@@ -216,13 +216,13 @@ def test_a_conversation_is_given_when_it_is_idle(start: Start) -> None:
     assert agents.after(20) == ["There"]
 
 
-def test_the_end_gives_all_but_agents_at_work(start: Start) -> None:
+def test_the_end_gives_all_but_running_agents(start: Start) -> None:
     agents = start()
     agents.send(*question(10, trace=1))
     agents.send(question(20, trace=2)[0])
     assert [answer.text for answer in agents.end(agents.now_s)] == ["10"]
     assert agents.report.unfinished == 1
-    assert any("still at work" in note for note in agents.report.notes())
+    assert any("still running" in note for note in agents.report.notes())
 
 
 def test_the_end_gives_what_has_been_waiting_for_its_outermost_span(start: Start) -> None:

@@ -204,9 +204,7 @@ def told(lines: Sequence[Line]) -> tuple[list[Any], list[str]]:
 
 @settings(max_examples=300 if IS_NIGHTLY else 25)
 @given(st.sampled_from(COMPLETE), st.randoms(use_true_random=False), st.integers(1, 9))
-def test_any_split_into_exports_in_any_order_with_copies_has_the_same_answers(
-    name: str, rng: random.Random, size: int
-) -> None:
+def test_any_split_order_and_copies_of_exports_have_the_same_answers(name: str, rng: random.Random, size: int) -> None:
     exports = exports_of(name)
     sent = [*exports, *rng.choices(exports, k=size)]
     rng.shuffle(sent)

@@ -167,7 +167,7 @@ def test_the_name_that_phoenix_reserves_is_changed() -> None:
     assert {score.name for score in kept.scores.values()} == {"agentv note", "tone"}
 
 
-def test_spans_that_phoenix_does_not_have_are_counted_and_the_others_are_sent() -> None:
+def test_spans_that_phoenix_lacks_are_counted_and_the_others_are_sent() -> None:
     def take(service: Service, request: web.Request, body: bytes) -> web.Response:
         return take_annotations(service, request, body, knows=lambda known: known in (SPAN, TRACE))
 
@@ -199,7 +199,7 @@ def test_an_answer_of_something_else_is_a_refusal(page: str) -> None:
             outcome = service.send("scores", [scores(service)])
             assert isinstance(outcome, Refused)
             assert not outcome.is_retryable
-            assert f"not one of {said}" in outcome.reason
+            assert f"not from {said}" in outcome.reason
 
 
 def errors(*statuses: int) -> Any:

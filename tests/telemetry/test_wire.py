@@ -51,7 +51,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         read_export(data)
 
 
-def test_exports_are_told_from_exports_after_their_lengths() -> None:
+def test_exports_with_and_without_lengths_are_distinguished() -> None:
     data = SPANS[0].read_bytes()
     framed = len(data).to_bytes(4, "big") + data
     assert (looks_binary(data), is_framed(data)) == (True, False)

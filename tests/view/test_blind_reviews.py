@@ -156,5 +156,5 @@ def test_an_unblinded_queue_is_refused_for_a_reviewer_with_a_blind_one(
     options = ("--no-blind", "--queue", "open", "--criterion", "overall", "--reviewer", "bob")
     done = CliRunner().invoke(agentv, ["review", "--no-open", *options])
     message = " ".join((done.output + str(done.exception)).split())
-    assert "bob has 10 answers of queue 'blind'" in message
+    assert "bob still has to label 10 answers of queue 'blind'" in message
     assert queue_names(run.folder) == ["blind"]

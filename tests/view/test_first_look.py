@@ -58,7 +58,7 @@ def test_the_first_look_shows_what_the_comparison_will_show(home: Path, query: s
     library = Library(home, long_bytes=0)
     look = compare_first_look(asked(library, query))
     assert look is not None
-    assert "is being counted" in page_html(look, address="/")
+    assert "is being computed" in page_html(look, address="/")
     assert listed(look) == listed(compare_page(asked(library, query)))
     library.close()
 

@@ -57,8 +57,8 @@ SENDING_OPTIONS = (
         "--export",
         "service",
         type=click.Choice(["langfuse", "phoenix"]),
-        help="Send each score to the trace that was judged, in Langfuse or Phoenix, as the variables LANGFUSE_… or "
-        "PHOENIX_… name it.",
+        help="Send each score to its trace in Langfuse or Phoenix (address and keys: variables LANGFUSE_… or "
+        "PHOENIX_…).",
     ),
     click.option("--export-reasons", is_flag=True, help="With --export: also send the reasons of judgements."),
 )

@@ -41,7 +41,7 @@ _END_S = 1.0
 _RETRY_AFTER_S = 2
 _COMPRESSED = ("gzip", "x-gzip", "deflate")
 _PLAIN = ("", "identity")
-_NO_GRPC = "which is not received here; set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf in that program"
+_NO_GRPC = "which is not supported here; set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf in that program"
 _GRPC_START = b"PRI * HTTP/2.0"
 _TLS_START = b"\x16"
 
@@ -78,7 +78,7 @@ class OtlpReceiver:
         max_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         if token is None and not is_loopback(host):
-            raise ValueError(f"{host} can be reached from other machines, so that a token is needed")
+            raise ValueError(f"{host} can be reached from other machines, so it needs a token")
         self.host = host
         self.port = port
         self.metrics = 0
@@ -144,7 +144,7 @@ class OtlpReceiver:
             raise
         except Exception:  # noqa: BLE001 - the boundary of the server
             _LOG.exception("a request to %s cannot be answered", request.path)
-            refused = RefusedError(500, "a fault of the receiver, which its terminal shows")
+            refused = RefusedError(500, "internal error of the receiver; its terminal shows the details")
         headers = {} if refused.retry_after_s is None else {"Retry-After": str(refused.retry_after_s)}
         return _response(refused_body(encoding or "json", refused), encoding, refused.status, headers)
 
@@ -154,7 +154,7 @@ class OtlpReceiver:
         if found is None:
             raise RefusedError(404, f"{request.path[:100]} is not a path of OTLP, such as /v1/traces")
         if request.method != "POST":
-            raise RefusedError(405, "OTLP is sent with POST")
+            raise RefusedError(405, "OTLP must be sent with POST")
         if encoding is None:
             raise RefusedError(415, "the Content-Type of OTLP is application/x-protobuf or application/json")
         prefix, signal = found
@@ -254,7 +254,9 @@ class _Connection(asyncio.Protocol):
             self._report(f"a program connected by gRPC, {_NO_GRPC}", "gRPC")
         elif not _GRPC_START.startswith(self._start):
             if self._start.startswith(_TLS_START):
-                self._report("a program connected by HTTPS, which is not received here; use http:// in it", "HTTPS")
+                self._report(
+                    "a program connected by HTTPS, which is not supported here; use http:// in its endpoint", "HTTPS"
+                )
             self.connection_lost(None)
             http = self._http()
             self._transport.set_protocol(http)

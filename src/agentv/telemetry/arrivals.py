@@ -1,4 +1,4 @@
-"""Traces that arrive while their agents are at work: when each is complete, by what it has and by the time."""
+"""Traces that arrive while their agents are running: the time at which each is complete."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence

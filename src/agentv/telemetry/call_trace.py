@@ -89,12 +89,12 @@ def _answer_with(text: str, answers: Sequence[TracedAnswer]) -> TracedAnswer | N
 def _notes(spans: Sequence[Span], invocations: Sequence[Invocation], report: JoinReport) -> Iterator[str]:
     """Yield what a user should know. The same notes on many calls have the same text, so that they are shown once."""
     if spans and not invocations:
-        yield "its spans have no agent and no call of a model, so that its tool calls are not known"
+        yield "its spans have no agent and no call of a model, so its tool calls are unknown"
     for scope in sorted(report.without_content):
         name = scope or "an instrumentation without a name"
-        yield f"spans of {name} have no messages, so that tool calls may be missing: {content_hint(scope)}"
+        yield f"spans of {name} have no messages, so tool calls may be missing: {content_hint(scope)}"
     if report.open:
-        yield "its spans end with a call of a tool that nothing continues, so that tool calls may be missing"
+        yield "its spans end with a call of a tool that nothing continues, so tool calls may be missing"
     if report.ambiguous or report.guessed:
         yield "its spans have several conversations with the same messages, or with models; the last one was taken"
     for problem in sorted(report.problems):

@@ -5,12 +5,10 @@ from typing import Final
 SEMCONV: Final = "OTEL_SEMCONV_STABILITY_OPT_IN"
 CAPTURE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _LATEST = f"set {SEMCONV}=gen_ai_latest_experimental and {CAPTURE}=span_only"
-_LOGS = f"set {CAPTURE}=true and export logs, too, which have the messages"
-_NO_CALLS = (
-    f"it records no calls of models; instrument with opentelemetry-instrumentation-genai-openai, too, and {_LATEST}"
-)
+_LOGS = f"set {CAPTURE}=true, and export logs, too: they have the messages"
+_NO_CALLS = f"it records no model calls; also instrument with opentelemetry-instrumentation-genai-openai, and {_LATEST}"
 _CLIENT = (
-    "it records no messages; instrument the client of the model, too, such as openai, by OpenInference or OpenLLMetry"
+    "it records no messages; also instrument the model's client, such as openai, with OpenInference or OpenLLMetry"
 )
 _CLAUDE = (
     "set OTEL_LOGS_EXPORTER=otlp, OTEL_LOG_USER_PROMPTS=1 and OTEL_LOG_TOOL_DETAILS=1 (older versions log no answers), "

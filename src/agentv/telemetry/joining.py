@@ -37,7 +37,7 @@ class JoinOptions(Struct, frozen=True):
 
 
 class _Waiting(Struct):
-    """What is kept until something continues it."""
+    """An open conversation, which later calls may continue."""
 
     calls: list[Invocation]
     since_ns: int
@@ -81,7 +81,7 @@ class JoinReport(Struct):
     late: int = 0
     """Invocations that complete an answer which was judged already."""
     unfinished: int = 0
-    """Traces at the end whose agents are at work."""
+    """Traces at the end whose agents are still running."""
     untraced: int = 0
     """Log records without a trace."""
     cut: int = 0
@@ -122,16 +122,16 @@ class JoinReport(Struct):
     def _notes_of_streams(self) -> Iterator[str]:
         if self.unfinished:
             what = "1 trace" if self.unfinished == 1 else f"{self.unfinished:,} traces"
-            yield f"not scored, because the agent is still at work, or its outermost span is not exported: {what}"
+            yield f"not scored, because the agent is still running, or its outermost span is not exported: {what}"
         if self.late:
             what = "1 span" if self.late == 1 else f"{self.late:,} spans"
-            yield f"left out, because {what} of an agent or a model came after the answer was judged"
+            yield f"not scored, because they came after the answer was judged: {what} of an agent or a model"
         if self.cut:
             what = "1 trace was" if self.cut == 1 else f"{self.cut:,} traces were"
-            yield f"{what} judged before the end, because too many spans waited for it"
+            yield f"{what} judged before its end, because too many spans were waiting"
         if self.untraced:
             what = "1 log record names" if self.untraced == 1 else f"{self.untraced:,} log records name"
-            yield f"{what} no trace, so that no answer is read from {'it' if self.untraced == 1 else 'them'}"
+            yield f"{what} no trace, so no answer is read from {'it' if self.untraced == 1 else 'them'}"
 
 
 class Joiner:

@@ -98,7 +98,7 @@ class LangfuseDestination:
         try:
             errors = _decode(outcome.body).errors
         except ValueError:
-            return Refused("the answer is not one of Langfuse: check LANGFUSE_BASE_URL", status=200)
+            return Refused("the response is not from Langfuse; check LANGFUSE_BASE_URL", status=200)
         later = next((each.status for each in errors if each.status >= _SERVER_ERROR or each.status in _LATER), None)
         if later is not None:  # the others are taken again, and count once
             return Refused(f"HTTP {later} for a score", status=later)

@@ -1,4 +1,4 @@
-"""Join the spans of agents that are at work: an answer is given some seconds after its last span has arrived."""
+"""Join the spans of running agents: an answer is given some seconds after its last span has arrived."""
 
 from collections.abc import Iterable, Iterator
 
@@ -54,7 +54,7 @@ class LiveJoiner(Joiner):
         return self._join(self._complete(now_s), int(now_s * NS_PER_S) - self._idle_ns)
 
     def end(self, now_s: float) -> Iterator[TracedAnswer]:
-        """Yield the remaining answers, without those of agents that are still at work."""
+        """Yield the remaining answers, without those of agents that are still running."""
         return self._join(self._finished(now_s), None)
 
     def next_due_s(self) -> float | None:

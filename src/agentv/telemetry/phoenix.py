@@ -87,7 +87,7 @@ class PhoenixDestination:
         try:
             msgspec.json.decode(outcome.body, type=dict[str, list[Any]])["data"]
         except (ValueError, KeyError):
-            return Refused("the answer is not one of Phoenix: check PHOENIX_ENDPOINT", status=200)
+            return Refused("the response is not from Phoenix; check PHOENIX_ENDPOINT", status=200)
         return None
 
 

@@ -1,4 +1,4 @@
-"""A stored result as scores of the trace that was judged, for services that keep scores beside traces."""
+"""A stored result as scores of the trace that was judged, for services that store scores with traces."""
 
 import re
 from collections.abc import Iterator

@@ -41,7 +41,7 @@ _LISTED_S = 5.0
 """Seconds after which the folders of a project are listed again, which takes long with thousands of runs."""
 _RESULTS = "results.jsonl"
 OTHER_PAGES: Sequence[ShownPart] = ("judge", "labels", "target")
-"""What the pages show that are open to a reviewer who is done."""
+"""What the pages show that open after a reviewer's last label."""
 
 
 Side: TypeAlias = Literal["first", "second", "equal", "unsure"]

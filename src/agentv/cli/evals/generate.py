@@ -479,7 +479,7 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     "traces",
     multiple=True,
     metavar="FILE...",
-    help="Logged answers (traces, transcripts, logs), also folders: their questions become cases, without a model.",
+    help="Make cases of logged answers (traces, transcripts, logs; also folders), without a model.",
 )
 @click.option(
     "--out",
@@ -507,13 +507,13 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
 @click.option(
     "--expected",
     type=click.Choice(["recorded", "none"]),
-    help="From traces: the recorded answer is the reference, or none (default: recorded; with --failed: none).",
+    help="From traces: use the recorded answer as reference, or none (default: recorded; with --failed: none).",
 )
 @click.option(
     "--trajectory",
     type=click.Choice(get_args(Order)),
     metavar="MODE",
-    help=f"From traces: expect the recorded tool calls: {', '.join(get_args(Order))}.",
+    help=f"From traces: expect the recorded tool calls, in this mode: {', '.join(get_args(Order))}.",
 )
 @click.option("--with-system", "keeps_system", is_flag=True, help="From traces: keep recorded system prompts.")
 @click.option(
@@ -522,10 +522,16 @@ def rubrics(file: Path, case_globs: tuple[str, ...], **given: Any) -> int:
     help="From traces: only answers that did not pass in RUN, a run of agentv score; with its evaluators.",
 )
 @click.option(
-    "--since", "since_s", type=Span(), metavar="SPAN", help="From traces: only answers of this time before now."
+    "--since",
+    "since_s",
+    type=Span(),
+    metavar="SPAN",
+    help="From traces: only answers from the last SPAN, e.g. 12h or 1d.",
 )
 @click.option("--sample", metavar="SHARE|N", help="From traces: a random sample, as a share (1%, 0.01) or a number.")
-@click.option("--sample-by", metavar="KEY", help="With --sample: take all or none of the same value of KEY.")
+@click.option(
+    "--sample-by", metavar="KEY", help="With --sample: answers with the same value of KEY are all taken or all skipped."
+)
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample.")
 @click.option("--map", "paths", multiple=True, metavar="FIELD=PATH", help="From logs: where a field is in a line.")
 @UNIT_OPTION

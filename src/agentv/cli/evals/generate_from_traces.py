@@ -224,7 +224,7 @@ class _Written:
                 "the file has all questions already" if self._options.output.append else "all questions repeat others"
             )
         if cases.unwanted and self._judged is not None:
-            return f"no answer in these files is one that did not pass in run {self._judged.run_id}"
+            return f"no answer in these files failed or ended with an error in run {self._judged.run_id}"
         if cases.unusable:
             return "no answer can become a case"
         return reader.filter.why_none() or "; ".join(reader.lines.notes()) or "there are no answers"
@@ -236,15 +236,15 @@ class _Written:
             f"no case, because they {reason}: {places.count:,} ({places})" for reason, places in cases.unusable.items()
         ]
         if cases.repeated:
-            notes.append(f"{count_text(cases.repeated, 'answer')} to a question that has a case already")
+            notes.append(f"no case, because their question has one already: {count_text(cases.repeated, 'answer')}")
         if cases.without_system:
             many = count_text(cases.without_system, "case")
-            notes.append(f"without the system prompt, which belongs to the agent: {many}; --with-system keeps it")
+            notes.append(f"system prompt left out of {many}; --with-system includes it")
         notes += self._reader.notes()
         if self.cases:
             notes.append(
-                "the texts are those of real users; only secrets of this environment and what the project redacts are "
-                "removed: read the cases before you share them"
+                "the cases contain texts of real users; only known secrets and what the project redacts are removed: "
+                "read them before you share them"
             )
         notes += [f"looks like personal data: {kind} in {_named(ids)}" for kind, ids in self.personal.items()]
         return notes

@@ -92,8 +92,8 @@ def _check_no_blind_work(home: Path, stored: StoredRun, reviewers: Sequence[str]
         for work in blind_work(reviews, home, name):
             if work.session.queue.run_id == stored.run_id:
                 raise ConfigError(
-                    f"--no-blind shows judge and target, which {one_line(name)} must not see before labelling: "
-                    f"{one_line(name)} has {work} left, a blind one; go on with it, or name other reviewers"
+                    f"--no-blind shows judge and target, but {one_line(name)} still has to label {work} blind; finish "
+                    "that review first, or name other reviewers"
                 )
 
 

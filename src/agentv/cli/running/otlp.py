@@ -1,4 +1,4 @@
-"""What `--otlp` does for a command that reads logs: receive the traces of agents at work instead of reading files."""
+"""What `--otlp` does for a command that reads logs: receive the traces of running agents instead of reading files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTLP_OPTIONS = (
         is_flag=False,
         flag_value=DEFAULT_ADDRESS,
         metavar="[HOST:PORT]",
-        help=f"Receive traces of agents at work (OTLP over HTTP) until Ctrl-C (default: {DEFAULT_ADDRESS}).",
+        help=f"Receive traces of running agents (OTLP over HTTP) until Ctrl-C (default: {DEFAULT_ADDRESS}).",
     ),
     click.option("--otlp-token", metavar="TEXT", help="Token that senders need; required if HOST is not loopback."),
 )
@@ -72,10 +72,10 @@ def make_otlp_options(address: str, token: str | None, variable: str = TOKEN_VAR
 
     host, port = parse_address(address)
     if token is not None and not (token.strip() and token.isascii() and token.isprintable()):
-        raise ConfigError("--otlp-token must be a text of printable ASCII characters, since it is sent in a header")
+        raise ConfigError("--otlp-token must have printable ASCII characters only, because it is sent in a header")
     if token is None and not is_loopback(host):
         raise ConfigError(
-            f"--otlp {address} lets other machines send; choose a secret, and set {variable} or --otlp-token to it"
+            f"--otlp {address} can be reached from other machines, so it needs a token; set {variable} or --otlp-token"
         )
     return OtlpOptions(host, port, token)
 

@@ -218,7 +218,7 @@ def score_answers(
 
     def end_receiving() -> None:
         if live is not None:
-            screen.show_note("no more traces are received; finishing those that arrived (again: stop at once)")
+            screen.show_note("receiving has ended; finishing the answers that arrived (again: stop at once)")
             live.end()
 
     stream = AnswerStream(
@@ -517,7 +517,7 @@ class Screen:
     "since_s",
     type=Span(),
     metavar="SPAN",
-    help="Score only answers of this time before now, e.g. 12h or 1d.",
+    help="Score only answers from the last SPAN, e.g. 12h or 1d.",
 )
 @click.option(
     "--new",
@@ -620,8 +620,9 @@ def command(files: tuple[str, ...], **given: Any) -> int:
     field with --map. Lines are scored as they arrive, so the input can be an endless stream. After Ctrl-C or SIGTERM,
     the lines in progress are completed.
 
-    With --otlp, agents send their traces while they work, and each answer is scored some seconds after it was given.
-    The first Ctrl-C or SIGTERM ends this as the end of a stream does.
+    With --otlp, traces of running agents are received, and each answer is scored a few seconds after its last span.
+    The first Ctrl-C or SIGTERM ends the receiving; the answers that arrived are still scored. A second one stops at
+    once.
 
     Without gates, every judged line must pass. Exit codes: 0 passed; 1 a gate failed; 2 standard output was closed; 3
     incomplete: more errors than --max-errors, or no judged line; 4 invalid usage or files; 5 no line to score; 130 or
@@ -641,7 +642,8 @@ def _make_options(given: dict[str, Any], files: Sequence[str]) -> ScoreOptions:
     sending = take_sending_options(given)
     if sending.given and not given["is_stored"]:
         raise ConfigError(
-            f"--no-store and {sending.given[0]} exclude each other: what is sent is read from the stored run"
+            f"--no-store and {sending.given[0]} exclude each other, because results are sent from the stored run; "
+            "omit one of them"
         )
     if given["is_new"] and not given["name"]:
         raise ConfigError("--new compares with earlier runs of the same name; add --name NAME")

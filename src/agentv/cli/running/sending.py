@@ -48,7 +48,7 @@ def print_exports(observers: Iterable[object]) -> None:
             report = observer.report()
         except (StorageError, OSError) as error:
             name = observer.destination.name
-            click.echo(printable(f"{name}: what is unsent cannot be counted: {error}"), err=True)
+            click.echo(printable(f"{name}: cannot count the unsent results: {error}"), err=True)
             continue
         if report is not None:
             click.echo(export_text(report), err=True)

@@ -33,7 +33,7 @@ IDLE_OPTION = click.option(
     default=600,
     show_default=True,
     metavar="SECONDS",
-    help="In traces: how long a call of a tool is waited for, in the time of the spans.",
+    help="In traces: how long to wait for the result of a tool call, by the times of the spans.",
 )
 
 
@@ -59,7 +59,7 @@ def show(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Print the conversations in traces as agentv score would judge them, and what was not understood.
+    """Print the conversations in traces and transcripts as agentv score judges them, and what was not understood.
 
     FILE is an OTLP export (JSON, JSON Lines or protocol buffers, also compressed), spans of an SDK or of Phoenix, a
     transcript of a coding agent, a folder with such files, or - for standard input. Other logs that agentv score reads

@@ -215,8 +215,8 @@ def export_command(
 ) -> int:
     """Write an eval file with some cases of a run, to work on them or to keep them as a regression test.
 
-    With --otel or --export, send the results of the run that were not sent yet instead. The exit code is 3 if any is
-    left or was dropped, and 5 if no result has a trace to which its scores could go.
+    With --otel or --export, send the results that were not sent yet, and write no file. The exit code is 3 if any
+    result was not sent or was dropped, and 5 if no result has a trace.
 
     The cases and their evaluators are written as they were in the run, even if the eval file has changed since. Each
     case names its run, suite and id under `metadata.origin`. An existing file is never overwritten.
@@ -239,7 +239,7 @@ def export_command(
     options = take_sending_options(given)
     if options.given:
         if len(options.given) > 1:
-            raise ConfigError("--otel and --export exclude each other here; call the command for each")
+            raise ConfigError("--otel and --export exclude each other here; run the command once for each")
         if selects or output is not None:
             raise ConfigError(
                 f"{options.given[0]} sends all results of a run; omit -o and the options that select cases"

@@ -1,4 +1,4 @@
-"""The answers of agents at work, whose traces are received, as lines for workers to pull."""
+"""The answers of running agents, whose traces are received, as lines for workers to pull."""
 
 import asyncio
 import time
@@ -16,12 +16,12 @@ from agentv.telemetry.live import LiveJoiner
 from agentv.telemetry.spans import Span
 
 OTLP: Final = "otlp"
-"""Stands for the name of a file; each request is a line of it."""
+"""The file name in the origin of received answers; each request is a line."""
 
 Deliver: TypeAlias = Callable[[str, Sequence[Span]], bool]
 Receiver: TypeAlias = AbstractAsyncContextManager[object]
 MakeReceiver: TypeAlias = Callable[[Deliver, Callable[[], bool]], Receiver]
-"""Makes a receiver of a function that takes spans and one that says when no more can be taken."""
+"""Makes a receiver from a function that takes spans and one that returns True while no more can be taken."""
 
 _LINES_PER_BATCH = 16
 
@@ -93,9 +93,7 @@ class LiveTraces:
         for scope in self._joiner.report.without_content.keys() - self._noted:
             self._noted.add(scope)
             name = scope or "an instrumentation without a name"
-            self._on_note(
-                f"the traces of {name} have no messages, so that they cannot be judged: {content_hint(scope)}"
-            )
+            self._on_note(f"the traces of {name} have no messages, so they cannot be judged: {content_hint(scope)}")
 
     async def _wait(self) -> None:
         """Wait until spans arrive, a trace is due, or no more is received."""

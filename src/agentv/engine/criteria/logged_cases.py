@@ -24,7 +24,7 @@ Order: TypeAlias = Literal["in_order", "exact", "unordered", "subset", "superset
 
 NO_QUESTION = "have no question"
 NO_ANSWER = "have no answer to compare with"
-ATTACHED = "have an image or another attachment, which an eval file takes from a file only"
+ATTACHED = "have an image or another attachment, which an eval file can only read from a file"
 
 
 class CaseRules(Struct, frozen=True):
@@ -43,7 +43,7 @@ class CaseRules(Struct, frozen=True):
 
 
 class LoggedCases(Struct):
-    """The cases of logged answers, in their order; a question that was asked before is counted, and no case."""
+    """The cases of logged answers, in their order; a repeated question is counted, and makes no case."""
 
     rules: CaseRules
     cases: list[JsonObject] = field(default_factory=list)

@@ -44,7 +44,7 @@ class SampledRun:
         try:
             self._run.add(given, judged)
         except StorageError as error:
-            log.error("sampler: a judgement is not stored in a run: %s", error)  # noqa: TRY400 - it names the place
+            log.error("sampler: a judgement was not stored in its run: %s", error)  # noqa: TRY400 - it names the place
 
     def close(self) -> None:
         """End the run, and wait for the last results to be sent, a few seconds at most. What is unsent is logged."""
@@ -53,7 +53,7 @@ class SampledRun:
         try:
             report = self._export.report()
         except (StorageError, OSError) as error:
-            log.warning("sampler: what is unsent cannot be counted: %s", error)
+            log.warning("sampler: cannot count the unsent results: %s", error)
             return
         if report is not None and (report.unsent or report.dropped):
             what = f"{report.unsent} results unsent" if report.unsent else f"{report.dropped} results dropped"

@@ -52,8 +52,8 @@ def exported_suite(
     attached = next((record for record in records.values() if any(map(_has_data, record.input_messages))), None)
     if attached is not None:
         raise ConfigError(
-            f"case {attached.eval_id!r} has an image or another attachment that was logged, which an eval file takes "
-            "from a file only; choose other cases with --case"
+            f"case {attached.eval_id!r} has a logged image or other attachment, which an eval file can only read from "
+            "a file; choose other cases with --case"
         )
     unusable = next((record for record in records.values() if not (record.input_messages or record.turns)), None)
     if unusable is not None:

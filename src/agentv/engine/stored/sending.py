@@ -50,7 +50,7 @@ class ExportReport(Struct, frozen=True):
     omitted: Mapping[str, int] = {}
     """The results that the destination has no place for, counted by the reason."""
     dropped: int = 0
-    """The records in accepted requests that the destination says it dropped."""
+    """The records in accepted requests that the destination reported as dropped."""
     reason: str | None = None
     """Why results are unsent, or records were dropped."""
     left_out: str | None = None
@@ -133,7 +133,7 @@ class Exporter:
         if outcome.dropped:
             self._dropped += outcome.dropped
             said = self._redactor.redact(outcome.reason or "")[:MAX_REASON] or "no reason"
-            self._reason = f"{self._to.title} says: {said}"
+            self._reason = f"{self._to.title} reported: {said}"
         self._advance(channel, end, prepared, sent=len(items) - outcome.lost)
         return None
 
@@ -161,7 +161,7 @@ class Exporter:
         try:
             self._file.add(self._to.channels[channel], end)
         except OSError as error:  # the results would only be sent again
-            self._reason = f"what was sent is not noted: {error.strerror or error}"
+            self._reason = f"cannot record what was sent: {error.strerror or error}"
 
     def _next(self, start: Position) -> tuple[tuple[Any, ...], Position]:
         """Return the results after a position; those of another channel are the same, and prepared once."""

@@ -99,7 +99,7 @@ class CallSpans:
 
 
 class SpanInbox:
-    """The open calls of targets, by token and by trace id: whoever receives spans passes them on to their calls."""
+    """The open calls of targets, by token and by trace id; receivers pass the spans on to them."""
 
     def __init__(self, *, make: Callable[[], CallSpans] = CallSpans) -> None:
         self._make = make
@@ -157,7 +157,7 @@ class SpanInbox:
         yield from self.problems
         self.problems.clear()
         if self.late:
-            yield f"spans arrived after the answer was judged, so that tool calls may be missing: {_DELAY_ADVICE}"
+            yield f"spans arrived after the answer was judged, so tool calls may be missing: {_DELAY_ADVICE}"
             self.late = 0
 
 
@@ -206,13 +206,13 @@ def _partial(spans: CallSpans, partial: ProviderResponse | None) -> ProviderResp
 
 def _notes(spans: CallSpans, trace: CallTrace, why_none: Callable[[], str], *, wait_s: float) -> Iterator[str]:
     if not spans.has_spans:
-        yield f"no spans arrived, so that its tool calls are not known: {why_none()}"
+        yield f"no spans arrived, so its tool calls are unknown: {why_none()}"
         return
     yield from trace.notes
     if spans.dropped:
         yield f"a call has more than {MOST_SPANS:,} spans; further ones were not read"
     if not trace.is_complete and not trace.notes:
-        yield f"spans were missing {wait_s:g} s after its answers, so that tool calls may be missing: {_DELAY_ADVICE}"
+        yield f"spans were missing {wait_s:g} s after its answers, so tool calls may be missing: {_DELAY_ADVICE}"
 
 
 def with_trace(

@@ -86,9 +86,9 @@ def why_no_spans(environment: Mapping[str, str]) -> str:
     if "otlp" not in exporter:
         return f"unset OTEL_TRACES_EXPORTER, which is `{exporter}`"
     if any(name.startswith("LANGFUSE_") for name in environment):
-        return "Langfuse sends to its own server; add an exporter of OTLP to the global tracer provider, too"
+        return "Langfuse sends to its own server; also add an OTLP exporter to the global tracer provider"
     return (
-        "instrument it with OpenTelemetry and an exporter of OTLP over HTTP without an endpoint in the code, and end "
+        "instrument it with OpenTelemetry and an OTLP/HTTP exporter whose endpoint is not in the code, and end "
         "the program without `os._exit` or a signal, so that it sends its last spans"
     )
 
@@ -106,7 +106,7 @@ def check_receiver(listen: str, *, token: str | None, headers: Mapping[str, str]
     """Raise ValueError for an address that cannot be used, one without a token that it needs, or a header of ours."""
     host, _ = parse_listen(listen)
     if otel and not token and not is_loopback(host):
-        raise ValueError(f"otel_listen: {host} can be reached from other machines, so that `otel_token` is needed")
+        raise ValueError(f"otel_listen: {host} can be reached from other machines, so `otel_token` is required")
     if otel and any(name.lower() == "traceparent" for name in headers):
         raise ValueError("headers must not set traceparent: `otel` sends one for each request")
 

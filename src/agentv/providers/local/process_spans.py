@@ -91,7 +91,7 @@ class _Processor(trace_sdk.SpanProcessor, logs_sdk.LogRecordProcessor):
     emit = on_emit  # its name before 1.35
 
     def shutdown(self) -> None:
-        """Do nothing: nothing is kept."""
+        """Do nothing: nothing is buffered."""
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002 - the interface
         return True

@@ -27,7 +27,7 @@ class _Place(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A result that counts, as its entry knows it."""
+    """What an entry stores of a result that counts."""
 
     entry: int
     place: _Place

@@ -43,7 +43,7 @@ def find_owners(runs: Sequence[StoredRun], *, refuses_conflicts: bool = True) ->
 
 
 def merge_into(store: RunFolder, runs: Sequence[StoredRun], owners: DigestMap, *, now: datetime) -> list[str]:
-    """Write the results of all runs, of every generation, and what people said of them; return notes for the user.
+    """Write the results of all runs, of every generation, and their reviews; return notes for the user.
 
     Each result has the id of its original run.
     """

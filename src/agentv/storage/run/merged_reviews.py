@@ -1,4 +1,4 @@
-"""Merge what people said of several runs: review queues, labels and failure categories."""
+"""Merge the review queues, labels and failure categories of several runs."""
 
 import re
 from collections import Counter, defaultdict

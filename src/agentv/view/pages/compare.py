@@ -157,7 +157,7 @@ def compare_first_look(request: Request) -> Page | None:
     counts = found.counts
     parts = [
         element("h1", f"{count_text(counts['lost'], noun)} lost, {counts['won']:,} won"),
-        element("p", "Whether that can be chance is being counted; it is shown here as soon as it is known."),
+        element("p", "The significance is being computed; it appears here as soon as it is known."),
         _kinds(path, address, counts, noun),
         search_field(path, address, label="Search cases"),
         filter_chips(path, address),

@@ -53,8 +53,8 @@ def check_blind(request: Request) -> None:
         # A queue itself says what is left in it.
         if session is None or (each.session is not session and each.is_about(session)):
             raise ReviewRefusedError(
-                f"you review {each} without seeing judge, target and other reviewers, which this page shows; it opens "
-                f"for you when these are labelled. To go on, {_OPEN_WITH_LINK}"
+                f"this page shows judge, target and other reviewers, and you still have to label {each} blind; label "
+                f"these first: {_OPEN_WITH_LINK}"
             )
     if session is None:
         for own in request.reviews.reviewed(reviewer):

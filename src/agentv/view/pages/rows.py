@@ -133,7 +133,7 @@ def _trials_note(path: str, address: Query, query: RowQuery, page: CursorPage) -
     if not query.one_trial or page.entries == results:
         return None
     link = element("a", "List each trial", href=address.choosing("trial", ALL_TRIALS).address(path))
-    text = "Of the trials of a case, the worst is shown; search, filters and order look at that one. "
+    text = "Each case shows its worst trial; search, filters and order use that trial. "
     return element("p", element("small", text, link))
 
 
