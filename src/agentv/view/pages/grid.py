@@ -217,15 +217,18 @@ class _Grid(Struct, frozen=True):
         state = row_state(result)
         before, after = "" if first is None else first.candidate_answer, result.candidate_answer
         is_marked = self.is_marked and before and after
-        score = row_score(result)
+        outcome = row_score(result)
+        if cell.trials > 1:
+            outcome = ", ".join(filter(None, (f"{cell.passed:,} of {cell.trials:,} passed", outcome)))
+        elif outcome:
+            outcome = f"score {outcome}"
         return element(
             "td",
             element("small", name, class_="column", dir="auto"),
             element(
                 "p",
                 state_badge(state),
-                f" {cell.passed:,} of {cell.trials:,} passed," if cell.trials > 1 else None,
-                f" score {score} " if score else " ",
+                f" {outcome} " if outcome else " ",
                 element(
                     "a",
                     "open",
