@@ -166,3 +166,12 @@ def test_many_long_texts_do_not_make_an_endless_page() -> None:
     details = [RowDetail(numbered(row, number)) for number in range(MAX_ROWS)]
     page = html_page(report_of([each.result for each in details]), tools_of(details))
     assert len(page) < 40_000_000
+
+
+def test_answers_of_one_line_are_told_apart_by_their_place() -> None:
+    result = replace(FAILED, file="spans.json", line=1, part=3)
+    assert "spans.json:1#3" in page_of(RowDetail(result)).text
+
+
+def test_an_answer_stands_alone_without_an_expected_one() -> None:
+    assert "<div></div>" not in html_page(report_of([PASSED]), tools_of([RowDetail(PASSED)]))

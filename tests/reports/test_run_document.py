@@ -63,3 +63,11 @@ def test_few_targets_are_columns_and_many_are_rows(count: int, head: str) -> Non
     markdown = texts_of(replace(REPORT, results=ROWS, targets=targets))["md"]
     assert f"\n| {head} |" in markdown
     assert all(each.target in markdown for each in targets)
+
+
+def test_a_run_that_is_going_on_has_no_exit_code_and_no_duration() -> None:
+    running, ended = (html_page(replace(REPORT, state=state), tools_of([])) for state in ("running", "stopped"))
+    assert "Exit code" not in running
+    assert "<dt>took</dt>" not in running
+    assert "Exit code" in ended
+    assert "<dt>took</dt>" in ended

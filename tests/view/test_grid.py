@@ -128,7 +128,7 @@ def test_trials_are_one_entry_and_the_first_failure_is_shown(tmp_path: Path) -> 
         (case,) = client.get(f"/r/{run.run_id}/grid.json").json()["cases"]
         (cell,) = case["cells"]
         assert (cell["passed"], cell["trials"], cell["answer"]) == (1, 3, "no, call 2")
-        assert " 1 of 3" in client.get(f"/r/{run.run_id}/grid").text
+        assert " 1 of 3 passed, 0.00" in client.get(f"/r/{run.run_id}/grid").text
 
 
 def test_cases_are_paged(tmp_path: Path) -> None:

@@ -169,3 +169,22 @@ def test_pages_load_only_the_files_of_the_viewer(client: Client, run_id: str) ->
 def test_the_tab_of_a_page_is_marked_under_each_name_of_its_run(client: Client, run_id: str, path: str) -> None:
     for name in (run_id, "latest"):
         assert f'href="/r/{run_id}{path}" aria-current="page"' in client.get(f"/r/{name}{path}").text
+
+
+def test_cases_that_are_not_shown_are_listed_by_a_link(tmp_path: Path) -> None:
+    cases = [EvalCase(f"sum-{number}", "What is 1 + 2?") for number in range(12)]
+    run = evaluate(cases, task=answer, evaluators=[FOUR], folder=tmp_path).run_id
+    with serving_view(tmp_path) as viewer:
+        client = viewer.client()
+        (address,) = re.findall(r'and 2 more: [^<]*<a href="([^"]+)"', client.get(f"/r/{run}").text)
+        assert "1–12 of 12 results" in client.get(unescape(address)).text  # noqa: RUF001 - a range
+
+
+@pytest.mark.parametrize("page", ["", "/rows", "/grid"])
+def test_a_very_long_id_does_not_fill_a_list(tmp_path: Path, page: str) -> None:
+    name = f"first {'x' * 10_000} last"
+    run = evaluate([EvalCase(name, "Who?")], task=answer, evaluators=[FOUR], folder=tmp_path).run_id
+    with serving_view(tmp_path) as viewer:
+        (shown,) = re.findall(r">(first x[^<]*)<", viewer.client().get(f"/r/{run}{page}").text)
+    assert len(shown) < 600
+    assert shown.endswith("x last")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from agentv.reports.text.amounts import count_text
+from agentv.reports.text.long_texts import shortened
 from agentv.reports.text.markup import Child, Html, element
 from agentv.reports.text.signs import UNICODE
 from agentv.types.results import RowState
@@ -10,6 +11,7 @@ from agentv.view.address import LIST_KEYS, Query
 
 _MARKS: Mapping[str, str] = {str(state): mark for state, mark in UNICODE.marks.items()}
 _MAX_FACETS = 12
+_MAX_NAME_CHARS = 160
 _NO_FILTERS = ("sort", "page", "after", "before", "from", "only", "diff")
 """The keys of an address that have links of their own on the page."""
 
@@ -17,6 +19,11 @@ _NO_FILTERS = ("sort", "page", "after", "before", "from", "only", "diff")
 def state_badge(state: RowState | str, text: str | None = None) -> Html:
     """Return the sign of a state with its word, in its colour."""
     return element("span", f"{_MARKS.get(state, '')} {text or state}".strip(), class_=f"badge {state}")
+
+
+def shown_name(case: str) -> str:
+    """Return the id of a case as lists show it; the middle of a long one is omitted."""
+    return shortened(case, max_chars=_MAX_NAME_CHARS)
 
 
 def search_field(path: str, query: Query, *, label: str) -> Html:

@@ -1,13 +1,20 @@
 """Every page is accessible in every look, is readable without scripts, and runs nothing that others wrote."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
 from tests.support.browser import LOOKS, Tab, needs_driven_browser, violations
 from tests.support.hostile_texts import RUNNING
 from tests.support.viewed_runs import PATHS, ViewedRuns
-from tests.support.viewer import Viewer
+from tests.support.viewer import Viewer, serving_view
+
+from agentv import EvalCase, EvaluatorConfig, evaluate
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 pytestmark = [needs_driven_browser, pytest.mark.slow]
 
@@ -125,3 +132,29 @@ def test_the_links_of_every_page_lead_to_the_viewer(tab: Tab, runs: ViewedRuns, 
             "[...document.querySelectorAll('a[href], form[action]')].map((e) => e.href || e.action)"
         )
         assert [each for each in addresses if not each.startswith(f"{viewer.server.url}/")] == []
+
+
+def test_a_long_word_does_not_widen_a_page(browser: "Browser", tmp_path: Path) -> None:
+    answers = iter(["yes", "no"])
+    run = evaluate(
+        [EvalCase("flaky" * 100, "Is it?")],
+        task=lambda _: next(answers),
+        evaluators=[EvaluatorConfig("yes", "contains", {"value": "yes"})],
+        folder=tmp_path,
+        trials=2,
+        workers=1,
+    ).run_id
+    with serving_view(tmp_path) as viewer:
+        tab = Tab(browser, viewer)
+        tab.look("narrow")
+        for path in (f"/r/{run}", f"/r/{run}/rows", f"/r/{run}/grid", f"/r/{run}/row/0"):
+            assert (path, tab.open(path).evaluate(OVERFLOW)) == (path, 0)
+        tab.close()
+
+
+def test_the_bar_of_a_run_that_is_going_on_fits_a_phone(tab: Tab, runs: ViewedRuns) -> None:
+    page = tab.open(f"/r/{runs.run}")
+    page.set_viewport_size({"width": 390, "height": 800})
+    live = '<p id="live"><span>running</span> <button type="button">Pause</button></p>'
+    page.evaluate("(live) => document.querySelector('.bar > button').insertAdjacentHTML('beforebegin', live)", live)
+    assert page.evaluate("document.querySelector('.bar nav').offsetHeight") < 90

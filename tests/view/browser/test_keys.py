@@ -70,6 +70,36 @@ def test_letters_lead_from_the_runs_to_a_row_and_back(tab: Tab, runs: ViewedRuns
     page.wait_for_function("() => location.pathname === '/'")
 
 
+def test_escape_closes_the_filters_before_it_leads_up(tab: Tab, runs: ViewedRuns) -> None:
+    page = tab.open(f"/r/{runs.run}/rows")
+    press(page, "f", "Escape")
+    assert page.evaluate(FOCUSED) == "Filters"
+    assert page.locator("#filters[open]").count() == 0
+    press(page, "Escape")
+    page.wait_for_url(f"**/r/{runs.run}")
+
+
+def test_enter_opens_the_later_result_of_a_pair_and_escape_leads_back(tab: Tab, runs: ViewedRuns) -> None:
+    page = tab.open(f"/compare/{runs.before}..{runs.run}?only=same")
+    page.locator(".compared").first.wait_for()
+    press(page, "j", "j")
+    focused = page.evaluate(FOCUSED)
+    assert focused.startswith("open the result after of ")
+    press(page, "Enter")
+    page.wait_for_url(f"**/r/{runs.run}/row/*")
+    press(page, "Escape")
+    page.wait_for_url(f"**/compare/{runs.before}..{runs.run}?only=same")
+    assert page.evaluate(FOCUSED) == focused
+
+
+def test_escape_leads_from_a_case_back_to_the_grid(tab: Tab, runs: ViewedRuns) -> None:
+    page = tab.open(f"/r/{runs.run}/grid?q=sum-10")
+    press(page, "j", "Enter")
+    page.wait_for_url("**/case/*")
+    press(page, "Escape")
+    page.wait_for_url(f"**/r/{runs.run}/grid?q=sum-10")
+
+
 def test_all_is_reached_with_letters_switched_off(tab: Tab, runs: ViewedRuns) -> None:
     page = tab.open("/")
     tab_to(page, "Keys ?")

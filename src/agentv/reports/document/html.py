@@ -50,6 +50,7 @@ from agentv.reports.text.printable import one_line, printable
 from agentv.reports.text.signs import UNICODE
 
 _MAX_COMMENT_CHARS = 4_000
+_MAX_NAME_CHARS = 500
 _MAX_NARROW_COLUMNS = 3
 CHARTS = (Histogram, Scatter, Boxes, CountGrid)
 """The blocks of which several stand next to each other."""
@@ -110,12 +111,16 @@ class HtmlRenderer(Renderer[Html]):
     """Makes elements of a document.
 
     `level` is that of the headings of sections; that of the headline is above it. `row_address` returns the address of
-    the result with a number, to which items that show a stored result then lead.
+    the result with a number, to which items that show a stored result then lead; `more_address` lists those that are
+    left out.
     """
 
-    def __init__(self, level: int = 2, *, row_address: Callable[[int], str] | None = None) -> None:
+    def __init__(
+        self, level: int = 2, *, row_address: Callable[[int], str] | None = None, more_address: str | None = None
+    ) -> None:
         self._level = level
         self._row_address = row_address
+        self._more_address = more_address
 
     def document(self, document: Document) -> Iterator[Html]:
         """Yield the band with the verdicts and the first facts, then the other blocks."""
@@ -169,7 +174,8 @@ class HtmlRenderer(Renderer[Html]):
         """Yield each item with its comments, then the number of those that are left out."""
         yield from (_item(each, self._row_address) for each in items.items)
         if items.more:
-            yield element("p", plain(items.more))
+            link = element("a", "list in Rows", href=self._more_address) if self._more_address else None
+            yield element("p", plain(items.more), ", or " if link else None, link)
 
     def names(self, names: Names) -> Iterator[Html]:
         """Yield the heading and the names as a paragraph."""
@@ -220,7 +226,7 @@ class HtmlRenderer(Renderer[Html]):
         yield element("details", element("summary", plain(details.summary)), *self._inside(details.blocks))
 
     def _inside(self, blocks: Sequence[Block]) -> Iterator[Html]:
-        inner = HtmlRenderer(self._level + 1, row_address=self._row_address)
+        inner = HtmlRenderer(self._level + 1, row_address=self._row_address, more_address=self._more_address)
         return (part for each in blocks for part in inner.block(each))
 
 
@@ -240,7 +246,7 @@ def _item(item: Item, row_address: Callable[[int], str] | None) -> Html:
         )
         for name, text in item.comments
     ]
-    name: Child = plain(item.head)
+    name: Child = shortened(plain(item.head), max_chars=_MAX_NAME_CHARS)
     if row_address is not None and item.seq is not None:
         name = element("a", name, href=row_address(item.seq))
     head = (mark, " " if mark else None, name, facts)

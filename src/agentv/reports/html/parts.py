@@ -13,7 +13,7 @@ from agentv.reports.run.transcript import shown_output, tool_of
 from agentv.reports.run.views import PARTIAL_ANSWER, PARTIAL_TRANSCRIPT, RowDetail, label_text, partial_of
 from agentv.reports.text.amounts import count_text, money_text, score_text, seconds_text
 from agentv.reports.text.long_texts import MAX_TEXT_CHARS, shortened
-from agentv.reports.text.markup import Child, Html, element, join
+from agentv.reports.text.markup import Child, Html, element
 from agentv.reports.text.signs import UNICODE
 from agentv.scoring.gates.failing_cases import shown_first
 from agentv.scoring.results.aggregation import TURN, row_state
@@ -121,15 +121,15 @@ def row_parts(detail: RowDetail, run_id: str) -> Iterator[Html | None]:
     else:
         question = "" if case is None else case.question
         yield _steps("Question", messages) if len(messages) > 1 else _text_section("Question", question)
-    expected = None
+    expected: Sequence[Html | None] = ()
     if case is not None:
         outcome = _text_section("Expected outcome", case.expected_outcome)
-        expected = join((outcome, _text_section("Reference answer", case.reference_answer or "")))
+        expected = (outcome, _text_section("Reference answer", case.reference_answer or ""))
     partial = partial_of(result, detail.answer)
     if partial is not None:
         yield _text_section(_capitalized(PARTIAL_ANSWER), partial.text)
     answer = None if turns else _text_section("Answer", result.candidate_answer)
-    yield element("div", answer, element("div", expected), class_="pair")
+    yield element("div", answer, element("div", *expected) if any(expected) else None, class_="pair")
     messages_by_name = {turn_name(number): messages for number, messages in enumerate(turns, start=1)}
     for each in result.evaluator_results:
         yield _turn(each, messages_by_name.get(each.name, ())) if each.type == TURN else _evaluator(each)
@@ -339,7 +339,7 @@ def _facts(detail: RowDetail, changes: FileChanges | None) -> Html:
     tokens = usage_text(result.target_usage).removeprefix("-")
     estimated = " (estimated)" if result.is_target_estimated else ""
     facts = {
-        "file": f"{result.file}:{result.line}" if result.file else "",
+        "file": source_of(result.file, result.line, result.part) if result.file else "",
         "read from": source_of(origin.file, origin.line, origin.part)
         if origin is not None and origin.file != result.file
         else "",

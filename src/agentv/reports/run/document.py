@@ -162,8 +162,9 @@ class _Limits:
 
 
 def verdict_phrase(report: RunReport) -> Phrase:
-    """Return the verdict with the exit code."""
-    return (Quote(report.verdict.sentence), f" Exit code {report.exit_code}.")
+    """Return the verdict with the exit code, which a run that is going on does not have yet."""
+    code = "" if report.state == "running" else f" Exit code {report.exit_code}."
+    return (Quote(report.verdict.sentence), code)
 
 
 def _facts(report: RunReport, record: RunRecord | None) -> Iterator[tuple[str, Phrase]]:
@@ -172,7 +173,8 @@ def _facts(report: RunReport, record: RunRecord | None) -> Iterator[tuple[str, P
     states = counts_text(report.counts).partition(": ")[2]
     yield "run", Quote(report.run_id)
     yield "results", f"{rows:,}{planned}" + (f" ({states})" if states else "")
-    yield "took", took_text(report.duration_s)
+    if report.state != "running":  # its time is not recorded yet
+        yield "took", took_text(report.duration_s)
     yield "state", report.state
     if record is None:
         return

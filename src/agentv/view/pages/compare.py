@@ -33,6 +33,7 @@ from agentv.view.elements import (
     page_links,
     range_text,
     search_field,
+    shown_name,
     state_badge,
 )
 from agentv.view.library import IncomparableRunsError, UnknownRunError
@@ -331,7 +332,7 @@ class _CompareView(Struct, frozen=True):
                 "h2",
                 _badge(shown.compared),
                 " ",
-                element("span", named_label(name, self.several), dir="auto"),
+                element("span", shown_name(named_label(name, self.several)), dir="auto"),
                 element("small", f" {' · '.join(filter(None, facts))}"),
             ),
             None if shown.record is None else case_texts(shown.record.last_question, expected_of(shown.record)),
@@ -358,6 +359,7 @@ class _CompareView(Struct, frozen=True):
             "open",
             href=path_to("r", stored.run_id, "row", str(result.seq)),
             aria_label=f"open the result {when} of {case}",
+            data_main=when == "after",  # what Enter opens
         )
         return element(
             "section",

@@ -32,6 +32,7 @@ from agentv.view.elements import (
     page_links,
     range_text,
     search_field,
+    shown_name,
     state_badge,
 )
 from agentv.view.matching_cases import FoundTrial, MatchingCases
@@ -192,7 +193,7 @@ class _Grid(Struct, frozen=True):
         suite = element("small", f" {row.id.suite}") if len(self.stored.suites) > 1 else None
         head = element(
             "th",
-            element("a", row.id.eval_id, href=address, dir="auto"),
+            element("a", shown_name(row.id.eval_id), href=address, dir="auto"),
             suite,
             case_texts(shared_question(row.cases), row.expected),
             scope="rowgroup",
@@ -216,15 +217,18 @@ class _Grid(Struct, frozen=True):
         state = row_state(result)
         before, after = "" if first is None else first.candidate_answer, result.candidate_answer
         is_marked = self.is_marked and before and after
-        score = row_score(result)
+        outcome = row_score(result)
+        if cell.trials > 1:
+            outcome = ", ".join(filter(None, (f"{cell.passed:,} of {cell.trials:,} passed", outcome)))
+        elif outcome:
+            outcome = f"score {outcome}"
         return element(
             "td",
             element("small", name, class_="column", dir="auto"),
             element(
                 "p",
                 state_badge(state),
-                f" {cell.passed} of {cell.trials}" if cell.trials > 1 else None,
-                f" score {score} " if score else " ",
+                f" {outcome} " if outcome else " ",
                 element(
                     "a",
                     "open",

@@ -17,7 +17,7 @@ from agentv.storage.run.recorded_verdict import recorded_sentence
 from agentv.storage.run.stored import StoredRun
 from agentv.types.json_value import JsonObject
 from agentv.view.address import ALL_TRIALS, PAGE_ROWS, Query, path_to, row_query
-from agentv.view.elements import facet_list, filter_chips, search_field, state_badge, table
+from agentv.view.elements import facet_list, filter_chips, search_field, shown_name, state_badge, table
 from agentv.view.indexing import FoundRows
 from agentv.view.pages.page import Page, Request
 from agentv.view.pages.run import run_links, run_trail
@@ -173,7 +173,9 @@ class _Row(Struct, frozen=True):
     def element(self) -> Html:
         """Return the row of the table."""
         entry, slot = self.entry, self.entry.slot
-        name = element("a", slot.eval_id, href=path_to("r", self.run_id, "row", str(entry.line - 1)), dir="auto")
+        name = element(
+            "a", shown_name(slot.eval_id), href=path_to("r", self.run_id, "row", str(entry.line - 1)), dir="auto"
+        )
         passed, trials = entry.trials or (0, 1)
         trial = f" trial {slot.trial + 1}" if slot.trial or trials > 1 else ""
         took = None if entry.duration_ms is None else entry.duration_ms / 1000

@@ -14,6 +14,7 @@ from agentv.view.pages.page import Link, Page, Request
 
 RUNS = Link("Runs", "/")
 _MAX_TRENDS = 50
+_NOT_PASSED = "state=borderline&state=fail&state=error"
 
 
 def run_links(stored: StoredRun, before: str | None) -> tuple[Link, ...]:
@@ -58,6 +59,7 @@ def run_page(request: Request) -> Page:
     stored = request.library.open(request.names["run"])
     report = request.library.report(stored)
     before = request.library.run_before(stored)
+    rows = path_to("r", stored.run_id, "rows")
 
     def row_address(seq: int) -> str:
         return path_to("r", stored.run_id, "row", str(seq))
@@ -66,8 +68,8 @@ def run_page(request: Request) -> Page:
     trends = [Link(suite, path_to("trend", suite)) for suite in stored.suites[:_MAX_TRENDS]]
     judges = judge_links(request.library, stored, [(each.name, each.type) for each in report.evaluators])
     parts = [
-        *HtmlRenderer(row_address=row_address).document(document),
-        element("p", element("a", "All rows", href=path_to("r", stored.run_id, "rows"))),
+        *HtmlRenderer(row_address=row_address, more_address=f"{rows}?{_NOT_PASSED}").document(document),
+        element("p", element("a", "All rows", href=rows)),
         _link_list("Trend from run to run", trends),
         _link_list("Judges compared with people", judges),
         *_review(stored),

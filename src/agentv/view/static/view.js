@@ -167,7 +167,10 @@ main.addEventListener("click", (event) => {
   const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
   if (!link || !isPlain || link.target || link.hasAttribute("download") || event.defaultPrevented) return;
   const url = new URL(link.href);
-  if (!isSameList(url)) return;
+  if (!isSameList(url)) {
+    if (link.closest(ROWS)) remember("sessionStorage", `list of ${url.pathname}`, location.pathname + location.search);
+    return;
+  }
   event.preventDefault();
   swap(url.href, { toTop: /\b(next|prev)\b/.test(link.rel) });
 });
@@ -276,6 +279,7 @@ const dialog = document.getElementById("keys");
 const letters = document.getElementById("letters");
 const isList = () => main.dataset.keys !== "review";
 const rows = () => [...main.querySelectorAll(ROWS)];
+const mainLink = (row) => row?.querySelector("a[data-main]") ?? row?.querySelector("a[href]");
 const currentRow = () => document.activeElement.closest(ROWS) ?? main.querySelector(".current");
 
 function setCurrent(row) {
@@ -288,17 +292,17 @@ function move(step) {
   const at = all.indexOf(currentRow());
   const row = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1)];
   if (!row) return;
-  const target = row.querySelector("a[href]") ?? row.querySelector(CONTROLS) ?? row;
+  const target = mainLink(row) ?? row.querySelector(CONTROLS) ?? row;
   if (target === row) row.tabIndex = -1;
   focus(target);
   row.scrollIntoView({ block: "nearest" });
 }
 
-/** Go to the page above, with the filter that it had and the focus on the link to this page. */
+/** Go to the list that led here, else to the page above, with its filter and the focus on the link to this page. */
 function goUp() {
   const above = main.querySelector(".trail li:last-child a");
   if (!above) return;
-  const url = new URL(above.href);
+  const url = new URL(recall("sessionStorage", `list of ${location.pathname}`) ?? above.href, location.href);
   url.search ||= recall("sessionStorage", url.pathname) ?? "";
   remember("sessionStorage", "came from", location.pathname);
   location.assign(url.href);
@@ -328,7 +332,7 @@ const IN_LISTS = {
   o: ["thead a, [aria-label=Order] a", open],
   c: [`:is(${ROWS}) input[type=checkbox]`, () => currentRow()?.querySelector("input[type=checkbox]")?.click()],
   d: ["[role=group]:has([href*='diff=']):has([href]:not([href*='diff='])) a:not([aria-current])", (link) => link.click()],
-  Enter: [`:is(${ROWS}) a[href]`, () => currentRow()?.querySelector("a[href]")?.click()],
+  Enter: [`:is(${ROWS}) a[href]`, () => mainLink(currentRow())?.click()],
 };
 
 /** Return what a key does on this page, or undefined. */
@@ -355,7 +359,10 @@ let sequenceEnd = 0;
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.defaultPrevented || dialog.open) return;
   const focused = document.activeElement;
-  if (event.key === "Escape") return focused.matches(FIELDS) ? focused.blur() : goUp();
+  if (event.key === "Escape") {
+    if (focused.matches(FIELDS)) return focused.blur();
+    return focused.closest("#filters[open]") ? openFilters() : goUp();
+  }
   const isPressing = event.key === "Enter" && focused.matches("a, button, summary, input");
   if (focused.matches(FIELDS) || isPressing || (event.key.length === 1 && !letters.checked)) return;
   const isSecond = sequence && event.timeStamp < sequenceEnd;
