@@ -22,7 +22,7 @@ from agentv.telemetry.wire_out import fields
 
 BODY = json.dumps(export(span(1, None, {"a": "b"}), span(2, 1, {}))).encode()
 TRACES = Path(__file__).parents[1] / "fixtures" / "traces"
-PAYLOAD = min(TRACES.glob("*.pb"), key=lambda path: path.stat().st_size).read_bytes()
+PAYLOAD = (TRACES / "genai-openai-events.pb").read_bytes()
 
 
 def sent(body: bytes = BODY, headers: Mapping[str, str] = JSON, path: str = "/v1/traces") -> tuple[int, Inbox]:
