@@ -8,7 +8,7 @@ from typing import Final, cast
 from msgspec import Struct
 
 from agentv.messages.logs.fields import logged_moment
-from agentv.telemetry.values import first
+from agentv.telemetry.values import first, json_object
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
@@ -166,7 +166,7 @@ def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, sco
         end_ns=_nanoseconds(first(value, "endTimeUnixNano", "end_time_unix_nano")),
         attributes=attributes_of(value.get("attributes")),
         events=events,
-        error=_error(status if isinstance(status, Mapping) else {}),
+        error=_error(json_object(status)),
         service=service,
         scope=scope,
         is_parent_remote=_is_parent_remote(value.get("flags")),
@@ -181,17 +181,14 @@ def _is_parent_remote(flags: JsonValue) -> bool | None:
 
 def _single_span(value: JsonObject) -> Span:
     """Return a span in the SDK's JSON, or one of Phoenix, nested or as a row of a data frame."""
-    nested = value.get("context")
-    context: JsonObject = nested if isinstance(nested, Mapping) else {}
-    given = value.get("attributes")
+    context = json_object(value.get("context"))
     columns = {key.removeprefix(_COLUMN_PREFIX): item for key, item in value.items() if key.startswith(_COLUMN_PREFIX)}
-    attributes = {**(given if isinstance(given, Mapping) else {}), **columns}
+    attributes = {**json_object(value.get("attributes")), **columns}
     if "span_kind" in value and value["span_kind"] and "openinference.span.kind" not in attributes:
         attributes["openinference.span.kind"] = value["span_kind"]
-    status = value.get("status")
-    code: JsonObject = status if isinstance(status, Mapping) else {}
-    if not code:
-        code = {"code": value.get("status_code"), "message": value.get("status_message")}
+    status = json_object(value.get("status"))
+    if not status:
+        status = {"code": value.get("status_code"), "message": value.get("status_message")}
     resource = value.get("resource")
     events = value.get("events")
     return Span(
@@ -208,7 +205,7 @@ def _single_span(value: JsonObject) -> Span:
             for each in (events if isinstance(events, list) else ())
             if isinstance(each, Mapping)
         ),
-        error=_error(code),
+        error=_error(status),
         service=_service({"resource": resource}) if isinstance(resource, Mapping) else "",
         scope="",
     )
