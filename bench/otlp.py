@@ -23,7 +23,7 @@ from bench.harness import ROOT
 from bench.harnesses.job import peak_mb
 from bench.measuring import Effort
 from bench.rows import AtLeast, AtMost, Row, megabytes
-from bench.trace_input import ANSWERS_PER_CONVERSATION, SPANS_PER_CONVERSATION, as_protobuf, exports
+from bench.trace_input import ANSWERS_PER_CONVERSATION, AT_ONCE, SPANS_PER_CONVERSATION, as_protobuf, exports
 
 SPANS = 300_000
 _SPANS_PER_REQUEST = 512
@@ -34,7 +34,8 @@ _PAUSE_S = 0.2
 
 def measure(effort: Effort) -> Iterator[Row]:
     """Yield the spans that a second of CPU receives and joins, and the peak memory of the process."""
-    conversations = max(20, effort.calls(SPANS) // SPANS_PER_CONVERSATION)
+    together = _SENDERS * AT_ONCE
+    conversations = max(1, effort.calls(SPANS) // SPANS_PER_CONVERSATION // together) * together
     words = (sys.executable, "-m", "bench.otlp")
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - ours
         try:

@@ -15,9 +15,10 @@ from agentv.telemetry.wire_out import attributes, fixed64, message, text
 
 SPANS_PER_CONVERSATION, ANSWERS_PER_CONVERSATION = 30, 5
 SPANS_PER_EXPORT = 64
-_AT_ONCE = 100
+AT_ONCE = 100
+"""The conversations that take turns. With fewer than half of it, the calls of one overlap, as the time is the place."""
 _START_NS, _STEP_NS = 1_796_000_000 * 10**9, 20_000_000
-_STEPS_OF_AGENT = 5 * _AT_ONCE
+_STEPS_OF_AGENT = 5 * AT_ONCE
 _MODEL = "gpt-5-mini"
 _SYSTEM = "You are the agent of a shop. Answer customers in their language, and look up orders before you answer. " * 3
 _WORDS = ("order", "refund", "the", "a", "customer", "was", "sent", "to", "on", "package", "is", "not", "there", "and")
@@ -41,12 +42,12 @@ class MadeSpan(NamedTuple):
     @property
     def steps(self) -> int:
         """The duration of the span, as the number of spans that end in it."""
-        return _STEPS_OF_AGENT if self.name.startswith("invoke_agent") else _AT_ONCE // 2
+        return _STEPS_OF_AGENT if self.name.startswith("invoke_agent") else AT_ONCE // 2
 
 
 def exports(conversations: range, spans: int = SPANS_PER_EXPORT) -> Iterator[tuple[MadeSpan, ...]]:
     """Yield the spans of each export, of conversations by their numbers; a hundred of them take turns."""
-    groups = (conversations[first : first + _AT_ONCE] for first in range(0, len(conversations), _AT_ONCE))
+    groups = (conversations[first : first + AT_ONCE] for first in range(0, len(conversations), AT_ONCE))
     made = chain.from_iterable(
         together for group in groups for together in zip(*map(_conversation, group), strict=True)
     )
