@@ -1,4 +1,4 @@
-"""Spans of agents that talk with customers, in exports as a collector writes them, for the benchmark `traces`.
+"""Spans of agents that talk with customers, in exports as a collector writes them: the input of `traces` and `otlp`.
 
 A fourth of the conversations each has messages as attributes (semantic conventions 1.37 and later), messages as events
 (up to 1.36), OpenInference, and a client without a framework, whose calls have a trace each. A span has 2 kB of
@@ -14,9 +14,11 @@ from typing import Any, NamedTuple, TypeAlias
 from agentv.telemetry.wire_out import attributes, fixed64, message, text
 
 SPANS_PER_CONVERSATION, ANSWERS_PER_CONVERSATION = 30, 5
-_AT_ONCE, _SPANS_PER_EXPORT = 100, 64
+SPANS_PER_EXPORT = 64
+AT_ONCE = 100
+"""The conversations that take turns. With fewer than half of it, the calls of one overlap, as the time is the place."""
 _START_NS, _STEP_NS = 1_796_000_000 * 10**9, 20_000_000
-_STEPS_OF_AGENT = 5 * _AT_ONCE
+_STEPS_OF_AGENT = 5 * AT_ONCE
 _MODEL = "gpt-5-mini"
 _SYSTEM = "You are the agent of a shop. Answer customers in their language, and look up orders before you answer. " * 3
 _WORDS = ("order", "refund", "the", "a", "customer", "was", "sent", "to", "on", "package", "is", "not", "there", "and")
@@ -40,16 +42,16 @@ class MadeSpan(NamedTuple):
     @property
     def steps(self) -> int:
         """The duration of the span, as the number of spans that end in it."""
-        return _STEPS_OF_AGENT if self.name.startswith("invoke_agent") else _AT_ONCE // 2
+        return _STEPS_OF_AGENT if self.name.startswith("invoke_agent") else AT_ONCE // 2
 
 
-def exports(conversations: int) -> Iterator[tuple[MadeSpan, ...]]:
-    """Yield the spans of each export; a hundred conversations take turns."""
-    groups = (range(first, min(first + _AT_ONCE, conversations)) for first in range(0, conversations, _AT_ONCE))
-    spans = chain.from_iterable(
+def exports(conversations: range, spans: int = SPANS_PER_EXPORT) -> Iterator[tuple[MadeSpan, ...]]:
+    """Yield the spans of each export, of conversations by their numbers; a hundred of them take turns."""
+    groups = (conversations[first : first + AT_ONCE] for first in range(0, len(conversations), AT_ONCE))
+    made = chain.from_iterable(
         together for group in groups for together in zip(*map(_conversation, group), strict=True)
     )
-    while export := tuple(islice(spans, _SPANS_PER_EXPORT)):
+    while export := tuple(islice(made, spans)):
         yield export
 
 
@@ -278,7 +280,7 @@ def _json_attributes(values: Attributes) -> list[dict[str, Any]]:
 
 
 def as_protobuf(export: Sequence[MadeSpan], first: int) -> bytes:
-    """Return an export in protocol buffers after its length; `first` is the place of its first span in the input."""
+    """Return an export in protocol buffers; `first` is the place of its first span in the input."""
     spans = [(each.scope, message(2, _protobuf_span(each, first + place))) for place, each in enumerate(export)]
     scopes = dict.fromkeys(scope for scope, _ in spans)
     groups = (
@@ -286,8 +288,12 @@ def as_protobuf(export: Sequence[MadeSpan], first: int) -> bytes:
         for name in scopes
     )
     resource = message(1, attributes(1, {"service.name": "shop"}))
-    written = message(1, resource + b"".join(groups))
-    return len(written).to_bytes(4, "big") + written
+    return message(1, resource + b"".join(groups))
+
+
+def with_length(export: bytes) -> bytes:
+    """Return an export as a collector writes it to a file: after its length."""
+    return len(export).to_bytes(4, "big") + export
 
 
 def _protobuf_span(span: MadeSpan, place: int) -> bytes:

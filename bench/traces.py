@@ -19,13 +19,17 @@ from bench.trace_input import (
     as_json,
     as_protobuf,
     exports,
+    with_length,
 )
 
 CONVERSATIONS, MANY_CONVERSATIONS = 1_000, 10_000
 _ROUNDS = 3
 _PER_SECOND = AtLeast(15_000)
 Written: TypeAlias = Callable[[Sequence[MadeSpan], int], bytes]
-FORMS: dict[str, tuple[str, Written]] = {"JSON": ("spans.jsonl", as_json), "protobuf": ("spans.pb", as_protobuf)}
+FORMS: dict[str, tuple[str, Written]] = {
+    "JSON": ("spans.jsonl", as_json),
+    "protobuf": ("spans.pb", lambda export, first: with_length(as_protobuf(export, first))),
+}
 
 
 def measure(effort: Effort) -> Iterator[Row]:
@@ -53,7 +57,7 @@ def measure(effort: Effort) -> Iterator[Row]:
 def _write(path: Path, conversations: int, written: Written) -> None:
     first = 0
     with path.open("wb") as file:
-        for export in exports(conversations):
+        for export in exports(range(conversations)):
             file.write(written(export, first))
             first += len(export)
 

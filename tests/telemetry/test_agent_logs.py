@@ -9,7 +9,8 @@ import pytest
 from tests.support.spans import START, attribute
 
 from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.joining import Joiner, JoinOptions, JoinReport, join_spans
+from agentv.telemetry.join_report import JoinReport
+from agentv.telemetry.joining import Joiner, JoinOptions, join_spans
 from agentv.telemetry.spans import Span, spans_of
 from agentv.types.messages_json import content_text
 from agentv.types.usage import Usage

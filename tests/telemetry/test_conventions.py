@@ -9,7 +9,7 @@ import pytest
 from tests.support.spans import attribute, export, span
 
 from agentv.messages.logs.reading import LoggedAnswer, read_logged
-from agentv.telemetry.conventions import CONVENTIONS as READERS
+from agentv.telemetry.conventions.reading import CONVENTIONS as READERS
 from agentv.telemetry.joining import join_spans
 from agentv.telemetry.spans import is_trace, spans_of
 from agentv.types.errors import EvalFileError

@@ -18,7 +18,8 @@ from agentv.engine.criteria.trace_lines import TraceLines
 from agentv.execution.processes.line_stream import Line
 from agentv.telemetry.answers import TracedAnswer
 from agentv.telemetry.binary import read_export
-from agentv.telemetry.joining import JoinOptions, JoinReport, join_spans
+from agentv.telemetry.join_report import JoinReport
+from agentv.telemetry.joining import JoinOptions, join_spans
 from agentv.telemetry.spans import Span, SpanEvent, spans_of
 from agentv.types.messages_json import content_text
 

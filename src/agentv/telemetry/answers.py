@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from agentv.telemetry.history import message_key
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, messages_to_json
@@ -89,8 +91,6 @@ def join_turns(answers: Sequence[TracedAnswer]) -> TracedAnswer:
 
     The messages of a turn that has the earlier turns as its history are taken as they are.
     """
-    from agentv.telemetry.history import message_key  # noqa: PLC0415 - history needs no answers
-
     messages: tuple[Message, ...] = ()
     for answer in answers:
         told = [message_key(each) for each in messages if each.role != "system"]
@@ -102,22 +102,12 @@ def join_turns(answers: Sequence[TracedAnswer]) -> TracedAnswer:
     first, last = answers[0], answers[-1]
     usages = [each.usage for each in answers if each.usage is not None]
     costs = [each.cost_usd for each in answers]
-    return TracedAnswer(
-        trace_id=last.trace_id,
-        span_id=last.span_id,
-        id=last.id,
-        file=last.file,
-        line=last.line,
-        file_number=last.file_number,
+    return replace(
+        last,
         messages=messages,
+        output_start=0,
         start_ns=first.start_ns,
         end_ns=max(each.end_ns for each in answers),
-        is_open=last.is_open,
-        error=last.error,
-        agent=last.agent,
-        model=last.model,
-        session=last.session,
         usage=sum(usages[1:], start=usages[0]) if usages else None,
         cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
-        metadata=last.metadata,
     )

@@ -6,7 +6,8 @@ from msgspec import Struct
 
 from agentv.telemetry.answers import TracedAnswer
 from agentv.telemetry.hints import content_hint
-from agentv.telemetry.joining import JoinReport, join_spans
+from agentv.telemetry.join_report import JoinReport
+from agentv.telemetry.joining import join_spans
 from agentv.telemetry.spans import LOG_EVENT, Span
 from agentv.telemetry.traces import Invocation, Trace, merged_spans, usage_of
 from agentv.types.messages import Message

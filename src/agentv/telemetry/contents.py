@@ -115,6 +115,13 @@ _encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.decode
 _LONGEST_KNOWN_BYTES = 4096
 
 
+def _read_row(encoded: bytes) -> tuple[Message, ...]:
+    return read_messages(conversation([_decode(encoded)]), "")
+
+
+_known_row = lru_cache(maxsize=2_000)(_read_row)
+
+
 def read_rows(rows: Sequence[JsonValue], at: str) -> tuple[Message, ...]:
     """Read messages with or without parts. Raises MessageError for a message that cannot be read.
 
@@ -130,11 +137,6 @@ def read_rows(rows: Sequence[JsonValue], at: str) -> tuple[Message, ...]:
     return join_reasoning(messages)
 
 
-def _read_row(encoded: bytes) -> tuple[Message, ...]:
-    return read_messages(conversation([_decode(encoded)]), "")
-
-
-_known_row = lru_cache(maxsize=2_000)(_read_row)
 _OTHER_ROLES: Mapping[str, Role] = {"model": "assistant", "tool-call": "assistant", "tool-response": "tool"}
 
 

@@ -4,6 +4,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from agentv.telemetry.contents import with_system
 from agentv.types.messages import Message, ToolCall
 from agentv.types.usage import Usage
 
@@ -29,6 +30,11 @@ class Facts(Struct, frozen=True, kw_only=True):
     """The id of the response that a call continues."""
     problem: str | None = None
     """Why a part of the span could not be read."""
+
+    @property
+    def given(self) -> tuple[Message, ...]:
+        """The input with the system instructions."""
+        return with_system(self.system, self.input)
 
     @property
     def has_content(self) -> bool:

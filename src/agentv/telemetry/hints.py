@@ -18,6 +18,7 @@ _CODEX = (
     "Codex logs prompts with log_user_prompt = true under [otel], but never its answers; score its transcripts in "
     "~/.codex/sessions instead"
 )
+_OTHER = f"see the documentation of the instrumentation for an option that records messages ({CAPTURE} for many)"
 _HINTS: Final = (
     ("com.anthropic.claude_code", _CLAUDE),
     ("codex_otel", _CODEX),
@@ -57,6 +58,3 @@ def content_hint(scope: str) -> str:
     return next(
         (hint for start, hint in _HINTS if scope == start or scope.startswith((f"{start}.", f"{start}-"))), _OTHER
     )
-
-
-_OTHER = f"see the documentation of the instrumentation for an option that records messages ({CAPTURE} for many)"

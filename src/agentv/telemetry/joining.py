@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.telemetry.agent_logs import AgentLogs
 from agentv.telemetry.answers import TracedAnswer, join_turns
 from agentv.telemetry.closed import ClosedTraces
 from agentv.telemetry.contents import with_results
-from agentv.telemetry.hints import content_hint
 from agentv.telemetry.history import OpenEnds, input_key
+from agentv.telemetry.join_report import JoinReport
 from agentv.telemetry.shelf import SpanShelf
 from agentv.telemetry.spans import Span
 from agentv.telemetry.traces import Invocation, Trace, merged_spans, metadata_of, usage_of, without_system
@@ -58,80 +58,6 @@ class _Turns(Struct):
 
     answers: list[TracedAnswer]
     since_ns: int
-
-
-class JoinReport(Struct):
-    """What was understood, and what was not."""
-
-    spans: int = 0
-    traces: int = 0
-    answers: int = 0
-    doubled: int = 0
-    """Copies of spans that were left out."""
-    ambiguous: int = 0
-    """Calls that may continue several conversations; each continues the newest."""
-    guessed: int = 0
-    """Invocations with several conversations, none of which ends with the recorded output."""
-    open: int = 0
-    """Answers whose last call of a model asks for tools, and nothing continues it."""
-    without_content: Counter[str] = field(default_factory=Counter)
-    """Invocations without messages, by scope."""
-    without_answer: Counter[str] = field(default_factory=Counter)
-    """Invocations with a question and no answer, though they did not fail, by scope."""
-    late: int = 0
-    """Invocations that complete an answer which was judged already."""
-    unfinished: int = 0
-    """Traces at the end whose agents are still running."""
-    untraced: int = 0
-    """Log records without a trace."""
-    cut: int = 0
-    """Traces that were joined before their end, because too many spans waited."""
-    without_question: Counter[str] = field(default_factory=Counter)
-    """Answers to no question, by scope."""
-    not_generative: int = 0
-    """Traces without an agent or a call of a model."""
-    problems: Counter[str] = field(default_factory=Counter)
-
-    def notes(self) -> Iterator[str]:
-        """Yield what a user should know."""
-        for counts, single, several, lacks in (
-            (self.without_content, "answer has", "answers have", "messages"),
-            (self.without_answer, "question has", "questions have", "answer"),
-            (self.without_question, "answer has", "answers have", "question"),
-        ):
-            for scope, count in sorted(counts.items()):
-                what = f"1 {single}" if count == 1 else f"{count:,} {several}"
-                name = scope or "an instrumentation without a name"
-                yield f"{what} no {lacks} in the traces of {name}: {content_hint(scope)}"
-        if self.not_generative:
-            what = "1 trace has" if self.not_generative == 1 else f"{self.not_generative:,} traces have"
-            yield f"{what} no agent and no call of a model, so that there is nothing to judge"
-        if self.open:
-            what = "1 answer ends" if self.open == 1 else f"{self.open:,} answers end"
-            yield f"{what} with a call of a tool that nothing continues; see metadata.incomplete"
-        if self.ambiguous:
-            what = "1 call" if self.ambiguous == 1 else f"{self.ambiguous:,} calls"
-            yield f"{what} may continue several conversations with the same messages; each continues the newest"
-        if self.guessed:
-            what = "1 answer has" if self.guessed == 1 else f"{self.guessed:,} answers have"
-            yield f"{what} several conversations with models; the last one was taken"
-        yield from self._notes_of_streams()
-        for problem, count in sorted(self.problems.items()):
-            yield f"not read in {'1 span' if count == 1 else f'{count:,} spans'}: {problem}"
-
-    def _notes_of_streams(self) -> Iterator[str]:
-        if self.unfinished:
-            what = "1 trace" if self.unfinished == 1 else f"{self.unfinished:,} traces"
-            yield f"not scored, because the agent is still running, or its outermost span is not exported: {what}"
-        if self.late:
-            what = "1 span" if self.late == 1 else f"{self.late:,} spans"
-            yield f"not scored, because they came after the answer was judged: {what} of an agent or a model"
-        if self.cut:
-            what = "1 trace was" if self.cut == 1 else f"{self.cut:,} traces were"
-            yield f"{what} judged before its end, because too many spans were waiting"
-        if self.untraced:
-            what = "1 log record names" if self.untraced == 1 else f"{self.untraced:,} log records name"
-            yield f"{what} no trace, so no answer is read from {'it' if self.untraced == 1 else 'them'}"
 
 
 class Joiner:

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agentv.telemetry.destination import Delivered, Omitted
 from agentv.telemetry.endpoint import Endpoint, checked_url, shown_url
@@ -94,7 +93,7 @@ class LangfuseDestination:
         body = msgspec.json.encode({"batch": [event for batch in batches for event in batch]})
         outcome = post(self._endpoint, body, content_type="application/json")
         if isinstance(outcome, Refused):
-            return _with_advice(outcome)
+            return outcome.with_advice(keys=" and ".join(_KEYS), url="LANGFUSE_BASE_URL")
         try:
             errors = _decode(outcome.body).errors
         except ValueError:
@@ -124,12 +123,3 @@ class LangfuseDestination:
         # An event with the id of an earlier one may be ignored, so that a changed score needs another id.
         event_id = sha256(msgspec.json.encode((body, score.judged_at))).hexdigest()[:32]
         return {"id": event_id, "type": "score-create", "timestamp": score.judged_at, "body": body}
-
-
-def _with_advice(refused: Refused) -> Refused:
-    match refused.status:
-        case 401 | 403:
-            return replace(refused, reason=f"{refused.reason}: check {' and '.join(_KEYS)}")
-        case 301 | 302 | 307 | 308 | 404 | 405:
-            return replace(refused, reason=f"{refused.reason}: check LANGFUSE_BASE_URL")
-    return refused

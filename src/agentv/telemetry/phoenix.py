@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from agentv.telemetry.destination import Delivered, Omitted
 from agentv.telemetry.endpoint import Endpoint, checked_url, parse_headers, shown_url
@@ -22,6 +21,10 @@ DEFAULT_URL = "http://localhost:6006"
 _TIMEOUT_S = 10.0
 _URLS = ("PHOENIX_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT")
 _KINDS: Mapping[Judge, str] = {"model": "LLM", "code": "CODE", "person": "HUMAN"}
+_ID_OF: Mapping[str, Callable[[Score], str]] = {
+    "span": lambda score: score.span_id,
+    "trace": lambda score: score.trace_id,
+}
 _NOT_FOUND = 404
 _RESERVED = "note"
 """The name of Phoenix's own notes, which refuses a whole request."""
@@ -72,7 +75,7 @@ class PhoenixDestination:
                     break
                 named = _named_ids(refused, map(id_of, scores))
                 if not named:
-                    return _with_advice(refused)
+                    return refused.with_advice(keys="PHOENIX_API_KEY", url="PHOENIX_ENDPOINT")
                 unknown |= named
                 scores = [score for score in scores if id_of(score) not in named]
         dropped = [each for each in items if (each[0].span_id or each[0].trace_id) in unknown]
@@ -89,12 +92,6 @@ class PhoenixDestination:
         except (ValueError, KeyError):
             return Refused("the response is not from Phoenix; check PHOENIX_ENDPOINT", status=200)
         return None
-
-
-_ID_OF: Mapping[str, Callable[[Score], str]] = {
-    "span": lambda score: score.span_id,
-    "trace": lambda score: score.trace_id,
-}
 
 
 def _annotation(score: Score) -> dict[str, Any]:
@@ -144,12 +141,3 @@ def _headers(env: Mapping[str, str]) -> dict[str, str]:
             raise ConfigError("PHOENIX_API_KEY has a character that a key cannot have (its value is not shown)")
         headers["Authorization"] = f"Bearer {key}"
     return headers
-
-
-def _with_advice(refused: Refused) -> Refused:
-    match refused.status:
-        case 401 | 403:
-            return replace(refused, reason=f"{refused.reason}: check PHOENIX_API_KEY")
-        case 301 | 302 | 307 | 308 | 404 | 405:
-            return replace(refused, reason=f"{refused.reason}: check PHOENIX_ENDPOINT")
-    return refused

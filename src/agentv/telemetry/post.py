@@ -16,6 +16,7 @@ from threading import Event, Timer
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.telemetry.endpoint import Endpoint
 from agentv.version import __version__
@@ -57,6 +58,15 @@ class Refused(Struct, frozen=True):
     def is_too_large(self) -> bool:
         """True if a smaller request may be taken."""
         return self.status == _TOO_LARGE
+
+    def with_advice(self, *, keys: str, url: str) -> "Refused":
+        """Return the same with the variables to check: those with the keys, or the one with the URL."""
+        match self.status:
+            case 401 | 403:
+                return replace(self, reason=f"{self.reason}: check {keys}")
+            case 301 | 302 | 307 | 308 | 404 | 405:
+                return replace(self, reason=f"{self.reason}: check {url}")
+        return self
 
 
 def post(endpoint: Endpoint, body: bytes, *, content_type: str) -> Accepted | Refused:

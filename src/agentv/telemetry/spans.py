@@ -8,6 +8,7 @@ from typing import Final, cast
 from msgspec import Struct
 
 from agentv.messages.logs.fields import logged_moment
+from agentv.telemetry.values import first, json_object
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import compact_json
@@ -137,13 +138,13 @@ def _exported_logs(export: JsonObject, problems: Problems) -> Iterator[Span]:
 
 def _log_event(record: JsonObject, service: str, scope: str) -> Span:
     attributes = attributes_of(record.get("attributes"))
-    name = _first(record, "eventName", "event_name") or attributes.get("event.name")
+    name = first(record, "eventName", "event_name") or attributes.get("event.name")
     event = SpanEvent(_text(name), attributes, any_value(record.get("body")))
-    moment = _nanoseconds(_first(record, "timeUnixNano", "time_unix_nano"))
-    moment = moment or _nanoseconds(_first(record, "observedTimeUnixNano", "observed_time_unix_nano"))
+    moment = _nanoseconds(first(record, "timeUnixNano", "time_unix_nano"))
+    moment = moment or _nanoseconds(first(record, "observedTimeUnixNano", "observed_time_unix_nano"))
     return Span(
-        trace_id=_id_of(_first(record, "traceId", "trace_id")),
-        span_id=_id_of(_first(record, "spanId", "span_id")) or _own_id(record),
+        trace_id=_id_of(first(record, "traceId", "trace_id")),
+        span_id=_id_of(first(record, "spanId", "span_id")) or _own_id(record),
         name=LOG_EVENT,
         start_ns=moment,
         end_ns=moment,
@@ -156,16 +157,16 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
 def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, scope: str) -> Span:
     status = value.get("status")
     return Span(
-        trace_id=_id_of(_first(value, "traceId", "trace_id")),
-        span_id=_id_of(_first(value, "spanId", "span_id")) or _own_id(value),
-        parent_id=_parent(_first(value, "parentSpanId", "parent_span_id")),
+        trace_id=_id_of(first(value, "traceId", "trace_id")),
+        span_id=_id_of(first(value, "spanId", "span_id")) or _own_id(value),
+        parent_id=_parent(first(value, "parentSpanId", "parent_span_id")),
         name=_text(value.get("name")),
         kind=_kind(value.get("kind")),
-        start_ns=_nanoseconds(_first(value, "startTimeUnixNano", "start_time_unix_nano")),
-        end_ns=_nanoseconds(_first(value, "endTimeUnixNano", "end_time_unix_nano")),
+        start_ns=_nanoseconds(first(value, "startTimeUnixNano", "start_time_unix_nano")),
+        end_ns=_nanoseconds(first(value, "endTimeUnixNano", "end_time_unix_nano")),
         attributes=attributes_of(value.get("attributes")),
         events=events,
-        error=_error(status if isinstance(status, Mapping) else {}),
+        error=_error(json_object(status)),
         service=service,
         scope=scope,
         is_parent_remote=_is_parent_remote(value.get("flags")),
@@ -180,17 +181,14 @@ def _is_parent_remote(flags: JsonValue) -> bool | None:
 
 def _single_span(value: JsonObject) -> Span:
     """Return a span in the SDK's JSON, or one of Phoenix, nested or as a row of a data frame."""
-    nested = value.get("context")
-    context: JsonObject = nested if isinstance(nested, Mapping) else {}
-    given = value.get("attributes")
+    context = json_object(value.get("context"))
     columns = {key.removeprefix(_COLUMN_PREFIX): item for key, item in value.items() if key.startswith(_COLUMN_PREFIX)}
-    attributes = {**(given if isinstance(given, Mapping) else {}), **columns}
+    attributes = {**json_object(value.get("attributes")), **columns}
     if "span_kind" in value and value["span_kind"] and "openinference.span.kind" not in attributes:
         attributes["openinference.span.kind"] = value["span_kind"]
-    status = value.get("status")
-    code: JsonObject = status if isinstance(status, Mapping) else {}
-    if not code:
-        code = {"code": value.get("status_code"), "message": value.get("status_message")}
+    status = json_object(value.get("status"))
+    if not status:
+        status = {"code": value.get("status_code"), "message": value.get("status_message")}
     resource = value.get("resource")
     events = value.get("events")
     return Span(
@@ -207,7 +205,7 @@ def _single_span(value: JsonObject) -> Span:
             for each in (events if isinstance(events, list) else ())
             if isinstance(each, Mapping)
         ),
-        error=_error(code),
+        error=_error(status),
         service=_service({"resource": resource}) if isinstance(resource, Mapping) else "",
         scope="",
     )
@@ -242,7 +240,7 @@ def _service(resource: JsonObject) -> str:
 
 
 def _scope_name(scope: JsonObject) -> str:
-    inner = _first(scope, "scope", "instrumentationLibrary")
+    inner = first(scope, "scope", "instrumentationLibrary")
     return _text(inner.get("name")) if isinstance(inner, Mapping) else ""
 
 
@@ -290,13 +288,6 @@ def _is_integer(text: str) -> bool:
     return digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
 
 
-def _first(value: JsonObject, *names: str) -> JsonValue:
-    for name in names:
-        if (found := value.get(name)) not in (None, ""):
-            return found
-    return None
-
-
 def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
 
@@ -320,10 +311,10 @@ def _kind(value: JsonValue) -> str:
 
 
 def _error(status: JsonObject) -> str | None:
-    code = _first(status, "code", "status_code")
+    code = first(status, "code", "status_code")
     if str(code).upper() not in _ERROR_CODES:
         return None
-    return _text(_first(status, "message", "description")) or "status ERROR"
+    return _text(first(status, "message", "description")) or "status ERROR"
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.telemetry.contents import with_calls, with_results
-from agentv.telemetry.conventions import messages_of, read_facts
+from agentv.telemetry.conventions.reading import read_facts
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.history import OpenEnds
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
@@ -227,7 +227,7 @@ def _is_only_agent(members: Sequence[ReadSpan]) -> bool:
 
 def _call(read: ReadSpan, tools: Sequence[ToolCall]) -> Invocation:
     facts = read.facts or Facts()
-    given = messages_of(facts)
+    given = facts.given
     messages = with_results((*given, *facts.output), tools)
     return Invocation(
         root=read.span,
@@ -258,7 +258,7 @@ def _chains(calls: Sequence[ReadSpan]) -> list[Chain]:
     ends, chains = OpenEnds(), dict[str, Chain]()
     for read in calls:
         facts = read.facts or Facts()
-        given = messages_of(facts)
+        given = facts.given
         link = ends.find("", given, read.span.start_ns, facts.previous_id)
         chain = None if link is None else chains[link.name]
         if chain is None or link is None:
@@ -301,7 +301,7 @@ def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...]
 
     The text of the outermost span is the answer: it is added if the calls of the model end with another one.
     """
-    given = messages_of(facts)
+    given = facts.given
     if chain is None or not chain.messages:
         return (*given, *facts.output), len(given)
     messages, length = chain.messages, chain.first_length

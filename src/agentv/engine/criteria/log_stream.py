@@ -138,6 +138,8 @@ def _is_blank(line: ReadLine) -> bool:
     return isinstance(line, Line) and not line.data.strip()
 
 
+_HEAD_BYTES = 64
+_ADVICE = "restore the file, or score its present content as a new run with agentv score"
 _ROWS_PER_BATCH = 64
 
 
@@ -284,9 +286,6 @@ async def _whole(file: str) -> bytes | None:
     return b"".join(parts)
 
 
-_HEAD_BYTES = 64
-
-
 def _table_batches(file: str) -> Iterator[list[ReadLine]]:
     batch: list[ReadLine] = []
     try:
@@ -376,6 +375,3 @@ def _is_regular(file: str) -> bool:
 
 def _is_folder(file: str) -> bool:
     return file != STDIN and Path(file).is_dir()
-
-
-_ADVICE = "restore the file, or score its present content as a new run with agentv score"

@@ -1,0 +1,40 @@
+"""Messages, calls and requests of OpenAI's chat API, which several conventions wrap."""
+
+from collections.abc import Mapping
+
+from agentv.messages.shapes.fields import ROLE_NAMES
+from agentv.telemetry.contents import call_of, parsed
+from agentv.telemetry.values import first, json_object
+from agentv.types.json_value import JsonObject, JsonValue
+
+_KEYS = ("role", "content", "tool_calls", "function_call", "parts", "tool_call_id", "refusal")
+
+
+def chat_message(role: str, body: JsonObject) -> JsonObject:
+    """Return a message with a role, which is that of the body if it is known, and the keys that messages have."""
+    message = {key: body[key] for key in _KEYS if body.get(key) is not None}
+    if message.get("role") not in ROLE_NAMES:  # such as `customer`, which only a vendor knows
+        message = {**message, "role": role}
+    if role == "tool" and body.get("id") is not None:
+        message.setdefault("tool_call_id", body["id"])
+    if isinstance(message.get("tool_calls"), str):
+        message["tool_calls"] = parsed(message["tool_calls"])
+    if isinstance(message.get("function_call"), Mapping):
+        message["tool_calls"] = [message.pop("function_call")]
+    if isinstance(calls := message.get("tool_calls"), list) and calls:
+        message["tool_calls"] = [call_of_api(each) for each in calls]
+    return message if "content" in message or "parts" in message else {**message, "content": None}
+
+
+def call_of_api(value: JsonValue) -> JsonValue:
+    """Return a tool call of an API in our own form; a value that is no call is reported when it is read."""
+    if not isinstance(value, Mapping):
+        return value
+    inner = value.get("function")
+    return call_of(value) if "name" in (inner if isinstance(inner, Mapping) else value) else value
+
+
+def request_of(asked: JsonValue, given: JsonValue) -> JsonValue:
+    """Return the messages in a request of OpenAI's API, whose other keys are settings."""
+    found = first(json_object(asked), "messages", "input")
+    return given if found is None else found

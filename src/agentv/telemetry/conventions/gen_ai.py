@@ -1,0 +1,109 @@
+"""The semantic conventions from version 1.37 on: messages as attributes."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from agentv.telemetry.contents import listed_messages, parsed, system_of, tool_call, unwrapped
+from agentv.telemetry.conventions.session import session_of
+from agentv.telemetry.facts import Facts, Kind
+from agentv.telemetry.spans import Span
+from agentv.telemetry.values import first, text_at, token_usage, whole_number
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message
+from agentv.types.usage import Usage, known_cost
+
+_KINDS: Mapping[str, Kind] = {
+    "chat": "model",
+    "text_completion": "model",
+    "completion": "model",
+    "generate_content": "model",
+    "responses": "model",
+    "invoke_agent": "agent",
+    "invoke_workflow": "agent",
+    "execute_tool": "tool",
+}
+_KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
+"""What other conventions name the kind of a span by."""
+
+
+def read_gen_ai(span: Span) -> Facts:
+    """Read the attributes of version 1.37 and later, and those that a later version renamed."""
+    attributes = span.attributes
+    operation = text_at(attributes, "gen_ai.operation.name")
+    kind: Kind | None = None if operation is None else _KINDS.get(operation, "step")
+    is_request = text_at(attributes, "llm.request.type") in ("chat", "completion")
+    if kind is None and (is_request or (not _KIND_KEYS & attributes.keys() and _is_model_call(span))):
+        kind = "model"
+    key, result = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
+    tool = None
+    if kind == "tool":
+        called = unwrapped(first(attributes, key, "gen_ai.tool.arguments", "tool_arguments"))
+        found = first(attributes, result, "gen_ai.tool.result", "tool_response")
+        tool = tool_call(text_at(attributes, "gen_ai.tool.name"), _tool_id(attributes), called, found)
+    return Facts(
+        kind=kind,
+        agent=text_at(attributes, "gen_ai.agent.name", "gen_ai.workflow.name"),
+        system=system_of(attributes.get("gen_ai.system_instructions")),
+        input=() if kind == "tool" else _messages(attributes, "gen_ai.input.messages"),
+        output=() if kind == "tool" else _messages(attributes, "gen_ai.output.messages"),
+        tool=tool,
+        usage=usage_at(attributes, "gen_ai.usage"),
+        problem=_wrong_count(attributes),
+        cost_usd=known_cost(first(attributes, "gen_ai.usage.cost", "gen_ai.cost.total_cost", "operation.cost")),
+        model=text_at(attributes, "gen_ai.response.model", "gen_ai.request.model"),
+        session=session_of(attributes),
+        response_id=text_at(attributes, "gen_ai.response.id"),
+        previous_id=text_at(
+            attributes, "gen_ai.request.previous_response_id", "gen_ai.openai.request.previous_response_id"
+        ),
+    )
+
+
+def _is_model_call(span: Span) -> bool:
+    attributes = span.attributes
+    has_counts = any(key.startswith("gen_ai.usage.") for key in attributes)
+    names = ("gen_ai.prompt", "gen_ai.completion", "gen_ai.output.messages")
+    has_answer = any(key.startswith(names) for key in attributes) or any(
+        event.name in ("gen_ai.choice", "gen_ai.content.completion") for event in span.events
+    )
+    return has_answer or (has_counts and "gen_ai.request.model" in attributes)
+
+
+def _tool_id(attributes: JsonObject) -> JsonValue:
+    kwargs = parsed(attributes.get("gen_ai.tool.call.arguments"))
+    inner = kwargs.get("kwargs") if isinstance(kwargs, Mapping) else None
+    return attributes.get("gen_ai.tool.call.id") or (inner.get("tool_call_id") if isinstance(inner, Mapping) else None)
+
+
+def _messages(attributes: JsonObject, key: str) -> tuple[Message, ...]:
+    return listed_messages(attributes.get(key), f"$.attributes.{key}") or ()
+
+
+def usage_at(attributes: JsonObject, prefix: str) -> Usage | None:
+    """Return the token counts whose attributes begin with a prefix, such as `gen_ai.usage`."""
+    counts = (first(attributes, *names) for names in _usage_names(prefix))
+    return token_usage(*counts)
+
+
+@lru_cache
+def _usage_names(prefix: str) -> tuple[tuple[str, ...], ...]:
+    """Return the attributes with the tokens of the input, the output, the cache and the reasoning."""
+    return tuple(
+        tuple(f"{prefix}.{name}" for name in names)
+        for names in (
+            ("input_tokens", "prompt_tokens"),
+            ("output_tokens", "completion_tokens"),
+            ("cache_read.input_tokens", "cache_read", "cache_read_input_tokens"),
+            ("reasoning.output_tokens", "reasoning_tokens", "details.reasoning_tokens"),
+        )
+    )
+
+
+def _wrong_count(attributes: JsonObject) -> str | None:
+    """Return what is wrong with a count of tokens that is not one; None if there is no such count."""
+    names = (f"gen_ai.usage.{side}_tokens" for side in ("input", "output"))
+    for name in names:
+        count = attributes.get(name)
+        if count is not None and whole_number(count) is None:
+            return f"$.attributes.{name} is not a whole number of tokens: {count!r}"
+    return None

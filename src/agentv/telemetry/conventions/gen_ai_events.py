@@ -1,0 +1,45 @@
+"""The semantic conventions before version 1.37: messages as events of the span."""
+
+from collections.abc import Mapping
+
+from agentv.messages.logs.fields import decoded
+from agentv.telemetry.contents import parsed, read_rows
+from agentv.telemetry.conventions.chat import chat_message
+from agentv.telemetry.facts import Facts
+from agentv.telemetry.spans import Span
+from agentv.telemetry.values import first, json_object
+from agentv.types.json_value import JsonObject, JsonValue
+
+
+def read_events(span: Span) -> Facts:
+    """Read messages as events of the span: one for each message, or one with the prompt and one with the answer."""
+    if not span.events:
+        return Facts()
+    asked: list[JsonValue] = []
+    answered: list[JsonValue] = []
+    for event in span.events:
+        body = {**event.attributes, **json_object(event.body)}
+        body |= json_object(parsed(body.pop("gen_ai.event.content", None)))
+        if event.name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
+            is_prompt = event.name.endswith("prompt")
+            raw = first(body, "gen_ai.prompt", "gen_ai.completion")
+            inner = parsed(raw)
+            single = {"role": "user" if is_prompt else "assistant", "content": raw}
+            (asked if is_prompt else answered).extend(inner if isinstance(inner, list) else [single])
+        elif event.name == "gen_ai.choice":
+            answered.append(_choice(body))
+        elif event.name.startswith("gen_ai.") and event.name.endswith(".message"):
+            role = event.name.removeprefix("gen_ai.").removesuffix(".message")
+            asked.append(chat_message(role, body))
+    at = "$.events"
+    return Facts(
+        input=read_rows(asked, at) if asked else (),
+        output=read_rows(answered, at) if answered else (),
+    )
+
+
+def _choice(body: JsonObject) -> JsonObject:
+    message = body.get("message")
+    inner = decoded(message) if isinstance(message, str) else message
+    merged = {**body, **inner} if isinstance(inner, Mapping) else {"content": message, **body}
+    return chat_message("assistant", merged)

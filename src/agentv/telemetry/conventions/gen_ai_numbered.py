@@ -1,0 +1,36 @@
+"""The oldest form of `gen_ai.*`, which OpenLLMetry began: messages as numbered attributes."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from agentv.messages.logs.services import nested_attributes
+from agentv.telemetry.contents import parsed, read_rows, said
+from agentv.telemetry.conventions.chat import chat_message
+from agentv.telemetry.facts import Facts
+from agentv.telemetry.spans import Span
+from agentv.types.json_value import JsonObject
+from agentv.types.messages import Message
+
+
+def read_numbered(span: Span) -> Facts:
+    """Read `gen_ai.prompt.0.content` and its kin, and `gen_ai.prompt` as one text."""
+    prefixes = ("gen_ai.prompt", "gen_ai.completion")
+    given = {key: value for key, value in span.attributes.items() if key.startswith(prefixes)}
+    nested = cast(JsonObject, cast(JsonObject, nested_attributes(given)).get("gen_ai") or {})
+    found: dict[str, tuple[Message, ...]] = {}
+    for name, role in (("prompt", "user"), ("completion", "assistant")):
+        value = nested.get(name)
+        at = f"$.attributes.gen_ai.{name}"
+        if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
+            rows = [chat_message(str(each.get("role") or role), _numbered(each)) for each in value]
+            found[name] = read_rows(rows, at) if rows else ()
+        elif value not in (None, "", []):
+            found[name] = said(value, "user" if role == "user" else "assistant", at)
+    return Facts(input=found.get("prompt", ()), output=found.get("completion", ()))
+
+
+def _numbered(message: JsonObject) -> JsonObject:
+    content = message.get("content")
+    parts = parsed(content)
+    is_parts = isinstance(parts, list) and all(isinstance(part, Mapping) and "type" in part for part in parts)
+    return {**message, "content": parts if is_parts else content}

@@ -1,0 +1,41 @@
+"""Langfuse: the observations of its SDKs."""
+
+from collections.abc import Mapping
+
+from agentv.messages.shapes.usages import read_usage
+from agentv.telemetry.contents import parsed, said, system_of, tool_call, unwrapped
+from agentv.telemetry.conventions.chat import request_of
+from agentv.telemetry.conventions.session import session_of
+from agentv.telemetry.facts import Facts, Kind
+from agentv.telemetry.spans import Span
+from agentv.telemetry.values import first, json_object, text_at
+from agentv.types.usage import known_cost, known_usage
+
+_KINDS: Mapping[str, Kind] = {"generation": "model", "agent": "agent", "chain": "agent", "tool": "tool"}
+
+
+def read_langfuse(span: Span) -> Facts:
+    """Read an observation, whose input may be the request of a client."""
+    attributes = span.attributes
+    raw_kind = text_at(attributes, "langfuse.observation.type")
+    kind: Kind = "step" if raw_kind is None else _KINDS.get(raw_kind.lower(), "step")
+    given = first(attributes, "langfuse.observation.input", "langfuse.trace.input")
+    answer = first(attributes, "langfuse.observation.output", "langfuse.trace.output")
+    asked = parsed(given)
+    counts = parsed(attributes.get("langfuse.observation.usage_details"))
+    cost = json_object(parsed(attributes.get("langfuse.observation.cost_details")))
+    usage = read_usage(counts) if kind != "tool" else None
+    return Facts(
+        kind=kind,
+        agent=span.name if kind == "agent" else None,
+        system=system_of(first(json_object(asked), "instructions", "system")) if kind == "model" else (),
+        input=said(request_of(asked, given), "user", "$.attributes.langfuse.observation.input")
+        if kind != "tool"
+        else (),
+        output=said(answer, "assistant", "$.attributes.langfuse.observation.output") if kind != "tool" else (),
+        tool=tool_call(span.name, None, unwrapped(given), answer) if kind == "tool" else None,
+        usage=None if usage is None else known_usage(usage),
+        cost_usd=known_cost(cost.get("total")),
+        model=text_at(attributes, "langfuse.observation.model.name"),
+        session=session_of(attributes),
+    )

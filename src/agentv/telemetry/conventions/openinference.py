@@ -1,0 +1,111 @@
+"""OpenInference, the convention of Arize Phoenix."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import cast
+
+from agentv.messages.logs.services import nested_attributes
+from agentv.telemetry.contents import parsed, read_rows, said, system_of, tool_call
+from agentv.telemetry.conventions.chat import call_of_api
+from agentv.telemetry.facts import Facts, Kind
+from agentv.telemetry.spans import Span
+from agentv.telemetry.values import first, json_object, text_at, token_usage
+from agentv.types.errors import MessageError
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message, ToolCall
+from agentv.types.usage import known_cost
+
+_KINDS: Mapping[str, Kind] = {"LLM": "model", "AGENT": "agent", "CHAIN": "agent", "TOOL": "tool"}
+
+
+def read_openinference(span: Span) -> Facts:
+    """Read numbered attributes, and the input and the output where these say nothing."""
+    own = ("llm.", "tool", "input", "output", "session", "agent", "openinference", "metadata", "graph")
+    attributes = cast(JsonObject, nested_attributes({k: v for k, v in span.attributes.items() if k.startswith(own)}))
+    llm = json_object(attributes.get("llm"))
+    raw_kind = json_object(json_object(attributes.get("openinference")).get("span")).get("kind")
+    kind: Kind | None = _KINDS.get(str(raw_kind).upper(), "step") if raw_kind else None
+    value, answer = (json_object(attributes.get(name)).get("value") for name in ("input", "output"))
+    counts = json_object(llm.get("token_count"))
+    tool = _tool(attributes, value, answer) if kind == "tool" else None
+    given, made = (_messages(llm.get(f"{name}_messages")) for name in ("input", "output"))
+    asked, answered = json_object(parsed(value)), json_object(parsed(answer))
+    if kind == "model" and not given and not made and "messages" in answered and "tools" in answered:
+        kind, answer = "step", None  # what LlamaIndex prepares for a call
+    if kind == "model" and not all(message.content or message.tool_calls for message in given):
+        given = _as_told(value, given)
+    if kind in ("model", "agent", "step") and not (kind == "model" and given):
+        given = given if kind == "model" and given else (said(value, "user", "$.attributes.input.value") or given)
+    if kind in ("model", "agent", "step") and not made:
+        made = said(answer, "assistant", "$.attributes.output.value")
+    details = json_object(counts.get("prompt_details")), json_object(counts.get("completion_details"))
+    return Facts(
+        kind=kind,
+        agent=text_at(json_object(attributes.get("agent")), "name"),
+        system=system_of(first(answered, "instructions") or first(asked, "instructions", "system")),
+        input=() if kind == "tool" else given,
+        output=() if kind == "tool" else made,
+        tool=tool,
+        usage=token_usage(
+            counts.get("prompt"), counts.get("completion"), details[0].get("cache_read"), details[1].get("reasoning")
+        ),
+        cost_usd=known_cost(json_object(llm.get("cost")).get("total")),
+        model=text_at(llm, "model_name") or _model(llm) or text_at(answered, "model"),
+        session=text_at(json_object(attributes.get("session")), "id"),
+        response_id=text_at(answered, "id"),
+        previous_id=text_at(answered, "previous_response_id") or text_at(asked, "previous_response_id"),
+    )
+
+
+def _as_told(value: JsonValue, given: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the messages in an input instead of as many messages some of which are empty, as in LangChain.js."""
+    with suppress(MessageError):
+        told = said(value, "user", "$.attributes.input.value")
+        if [message.role for message in told] == [message.role for message in given]:
+            return told
+    return given
+
+
+def _tool(attributes: JsonObject, value: JsonValue, answer: JsonValue) -> ToolCall | None:
+    tool, call = json_object(attributes.get("tool")), json_object(attributes.get("tool_call"))
+    function = json_object(call.get("function"))
+    result = json_object(parsed(answer))
+    inner = json_object(result.get("data")) or result
+    call_id = call.get("id") or tool.get("id") or inner.get("tool_call_id")
+    name = first(tool, "name") or first(function, "name")
+    return tool_call(name, call_id, function.get("arguments") or value, answer)
+
+
+def _model(llm: JsonObject) -> str | None:
+    """Return the model that answered, else the one that was asked, by their newer names."""
+    sides = (json_object(llm.get(side)) for side in ("response", "request"))
+    return next(filter(None, (text_at(side, "model_name") for side in sides)), None)
+
+
+def _messages(value: JsonValue) -> tuple[Message, ...]:
+    """Return messages, each of which is wrapped in an object with one key, as are their parts and calls."""
+    listed = value if isinstance(value, list) else []
+    rows = [_message(json_object(_unwrapped(each, "message"))) for each in listed]
+    return read_rows([row for row in rows if row], "$.attributes.llm.messages") if rows else ()
+
+
+def _message(message: JsonObject) -> JsonObject:
+    parts, calls = message.get("contents"), message.get("tool_calls")
+    row = {key: message[key] for key in ("role", "content", "tool_call_id") if message.get(key)}
+    if isinstance(parts, list) and "content" not in row:
+        content = [_unwrapped(part, "message_content") for part in parts]
+        # Calls of tools are in `tool_calls`, too.
+        row["content"] = [
+            part for part in content if json_object(part).get("type") not in ("tool_use", "tool_call")
+        ] or None
+    if isinstance(calls, list) and calls:
+        row["tool_calls"] = [call_of_api(_unwrapped(call, "tool_call")) for call in calls]
+    elif name := message.get("function_call_name"):
+        row["tool_calls"] = [{"tool": name, "input": parsed(message.get("function_call_arguments_json"))}]
+    if not row:
+        return {}
+    return {"role": "assistant", "content": None, **row}
+
+
+def _unwrapped(value: JsonValue, key: str) -> JsonValue:
+    return value.get(key, value) if isinstance(value, Mapping) else value

@@ -1,0 +1,47 @@
+"""pydantic-ai: all messages of an agent as one attribute."""
+
+from collections.abc import Mapping
+
+from agentv.telemetry.contents import listed_messages, parsed, said
+from agentv.telemetry.conventions.chat import chat_message
+from agentv.telemetry.conventions.gen_ai import usage_at
+from agentv.telemetry.facts import Facts
+from agentv.telemetry.spans import Span
+from agentv.telemetry.values import text_at
+from agentv.types.json_value import JsonObject
+from agentv.types.messages import Message
+
+
+def read_pydantic_ai(span: Span) -> Facts:
+    """Read the messages of an agent or of a call of a model, some of which are in the form of events."""
+    attributes = span.attributes
+    whole: tuple[Message, ...] = ()
+    for key in ("pydantic_ai.all_messages", "all_messages_events", "events"):
+        raw = attributes.get(key)
+        if raw is None:
+            continue
+        given = parsed(raw)
+        if key != "pydantic_ai.all_messages" and isinstance(given, list):
+            given = [_event_row(each) for each in given if isinstance(each, Mapping)]
+        whole = listed_messages(given, f"$.attributes.{key}") or ()
+        break
+    is_agent = "pydantic_ai.all_messages" in attributes or "all_messages_events" in attributes
+    last = max((place for place, each in enumerate(whole) if each.role != "assistant"), default=-1)
+    result = attributes.get("final_result")
+    return Facts(
+        kind="agent" if is_agent else None,
+        agent=text_at(attributes, "agent_name"),
+        input=whole[: last + 1],
+        output=whole[last + 1 :] or (said(result, "assistant", "$.attributes.final_result") if is_agent else ()),
+        usage=usage_at(attributes, "gen_ai.aggregated_usage"),
+        model=text_at(attributes, "model_name"),
+    )
+
+
+def _event_row(event: JsonObject) -> JsonObject:
+    """Return an event that an attribute holds as a message."""
+    name = str(event.get("event.name") or "")
+    body = event.get("message") if name == "gen_ai.choice" else event
+    row = body if isinstance(body, Mapping) else event
+    role = row.get("role") or name.removeprefix("gen_ai.").removesuffix(".message")
+    return chat_message(str(role), row)

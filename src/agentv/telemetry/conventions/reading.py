@@ -1,0 +1,136 @@
+"""What a span says by its conventions, which are recognised by the attributes that are present, never by a schema URL.
+
+Emitters lag behind the conventions that they name. A span may follow several: of each fact, the first reader that finds
+it wins. Each names the commits that its names were read from; docs/reference/traces.md lists them.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from agentv.telemetry.conventions.ai_sdk import read_ai_sdk
+from agentv.telemetry.conventions.gen_ai import read_gen_ai
+from agentv.telemetry.conventions.gen_ai_events import read_events
+from agentv.telemetry.conventions.gen_ai_numbered import read_numbered
+from agentv.telemetry.conventions.langfuse import read_langfuse
+from agentv.telemetry.conventions.logfire import read_logfire
+from agentv.telemetry.conventions.mastra import read_mastra
+from agentv.telemetry.conventions.mlflow import read_mlflow
+from agentv.telemetry.conventions.openinference import read_openinference
+from agentv.telemetry.conventions.openllmetry import read_openllmetry
+from agentv.telemetry.conventions.pydantic_ai import read_pydantic_ai
+from agentv.telemetry.facts import Facts
+from agentv.telemetry.spans import Span
+from agentv.telemetry.values import json_object
+from agentv.types.errors import MessageError
+
+
+class Convention(NamedTuple):
+    """A convention: the beginnings of its attributes and events, and its reader."""
+
+    name: str
+    prefixes: tuple[str, ...]
+    read: Callable[[Span], Facts]
+    source: str
+    """The repositories and commits in which the names were read, as `owner/name@commit`."""
+
+
+CONVENTIONS: Final[Sequence[Convention]] = (
+    Convention("AI SDK", ("ai.",), read_ai_sdk, "vercel/ai@ef0018fa5ad7 vercel/ai@0000dc25b6be"),
+    Convention(
+        "pydantic-ai",
+        ("pydantic_ai.", "all_messages_events", "events"),
+        read_pydantic_ai,
+        "pydantic/pydantic-ai@009c633ff9d9",
+    ),
+    Convention("gen_ai messages", ("gen_ai.",), read_gen_ai, "open-telemetry/semantic-conventions-genai@e8fc57515062"),
+    Convention("gen_ai events", ("gen_ai.",), read_events, "open-telemetry/semantic-conventions@3c0b5cca3b79"),
+    Convention(
+        "gen_ai.prompt.N",
+        ("gen_ai.prompt", "gen_ai.completion"),
+        read_numbered,
+        "open-telemetry/semantic-conventions@567ada6aaf23",
+    ),
+    Convention("OpenInference", ("openinference.", "llm."), read_openinference, "Arize-ai/openinference@00e2b51591f3"),
+    Convention("OpenLLMetry", ("traceloop.",), read_openllmetry, "traceloop/openllmetry@0129a0a5c032"),
+    Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
+    Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
+    Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
+    Convention("Logfire", ("request_data", "response_data"), read_logfire, "pydantic/logfire@015babe384fb"),
+)
+"""The conventions in order: of each fact, the first that finds it wins."""
+_CONTENT = (
+    *("ai.prompt", "ai.response.", "ai.result."),
+    *("pydantic_ai.", "all_messages_events", "events"),
+    *("gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.system_instructions"),
+    *("llm.input_messages", "llm.output_messages", "input.value", "output.value"),
+    "traceloop.entity.",
+    "mastra.",
+    *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace."),
+    *("mlflow.spanInputs", "mlflow.spanOutputs"),
+    *("request_data", "response_data"),
+)
+"""The beginnings of the attributes that hold messages, in the order of the conventions."""
+_DETAILS = "gen_ai.client.inference.operation.details"
+
+
+def read_facts(span: Span) -> Facts | None:
+    """Return what a span says by all its conventions, the first one that says a thing; None if none is known."""
+    span = _with_details(span)
+    present = 0
+    for name in span.attributes:
+        present |= _conventions_of(name)
+    for event in span.events:
+        present |= _conventions_of(event.name)
+    merged: dict[str, object] = {}
+    for number, convention in enumerate(CONVENTIONS):
+        if not present >> number & 1:
+            continue
+        try:
+            facts = convention.read(span)
+        except MessageError as error:
+            merged.setdefault("problem", f"{convention.name}: {error.at} {error.what}")
+            facts = _read_without_content(convention, span)
+        for name in Facts.__struct_fields__:
+            value = getattr(facts, name)
+            if value is None or value == ():
+                continue
+            if not merged.get(name) or (name in ("input", "output") and _says_more(value, merged[name])):
+                merged[name] = value
+    return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
+
+
+def _read_without_content(convention: Convention, span: Span) -> Facts:
+    """Return what a span says besides its messages, which cannot be read: its kind, its tokens and others."""
+    attributes = {name: value for name, value in span.attributes.items() if not name.startswith(_CONTENT)}
+    return convention.read(replace(span, attributes=attributes, events=()))
+
+
+@lru_cache(maxsize=10_000)
+def _conventions_of(name: str) -> int:
+    """Return the conventions that an attribute or event belongs to, as the bits of their places in the table."""
+    return sum(1 << number for number, each in enumerate(CONVENTIONS) if name.startswith(each.prefixes))
+
+
+def _with_details(span: Span) -> Span:
+    """Return a span with the attributes of the event that has the details of the operation."""
+    details = [event for event in span.events if event.name == _DETAILS]
+    if not details:
+        return span
+    attributes = dict(span.attributes)
+    for event in details:
+        body = json_object(event.body)
+        for key, value in {**body, **event.attributes}.items():
+            attributes.setdefault(key, value)
+    return replace(span, attributes=attributes, events=tuple(each for each in span.events if each.name != _DETAILS))
+
+
+def _says_more(value: object, known: object) -> bool:
+    """Return True for messages with content or calls instead of messages without any."""
+    return _says_something(value) and not _says_something(known)
+
+
+def _says_something(messages: object) -> bool:
+    return isinstance(messages, tuple) and any(message.content or message.tool_calls for message in messages)

@@ -1,0 +1,48 @@
+"""Values of attributes whose names differ from program to program: the first that is there, as its type."""
+
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.usage import Usage, known_usage
+
+
+def first(value: JsonObject, *names: str) -> JsonValue:
+    """Return the first value under these names that says something; None if none does."""
+    for name in names:
+        if (found := value.get(name)) not in (None, "", []):
+            return found
+    return None
+
+
+def text_at(value: JsonObject, *names: str) -> str | None:
+    """Return the first value under these names as a text; None unless it is a text or a whole number."""
+    found = first(value, *names)
+    return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
+
+
+def json_object(value: JsonValue) -> JsonObject:
+    """Return a JSON object; an empty one for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def token_usage(
+    input_tokens: JsonValue, output_tokens: JsonValue, cached: JsonValue, reasoning: JsonValue
+) -> Usage | None:
+    """Return token counts, which some programs write as text; None if neither input nor output is known."""
+    given, made = whole_number(input_tokens), whole_number(output_tokens)
+    if given is None and made is None:
+        return None
+    tokens = given or 0, made or 0
+    usage = Usage(
+        *tokens, cached_input=whole_number(cached) or 0, reasoning=whole_number(reasoning) or 0, total=sum(tokens)
+    )
+    return known_usage(usage)
+
+
+_MOST_DIGITS = 16
+
+
+def whole_number(value: JsonValue) -> int | None:
+    """Return a whole number of at least 0; None for any other value."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS:
+        return int(value)
+    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value % 1 == 0
+    return int(value) if is_whole and isinstance(value, int | float) else None
