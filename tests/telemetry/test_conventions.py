@@ -9,6 +9,7 @@ import pytest
 from tests.support.spans import attribute, export, span
 
 from agentv.messages.logs.reading import LoggedAnswer, read_logged
+from agentv.telemetry.contents import conversation
 from agentv.telemetry.conventions.reading import CONVENTIONS as READERS
 from agentv.telemetry.joining import join_spans
 from agentv.telemetry.spans import is_trace, spans_of
@@ -213,6 +214,20 @@ def test_tool_calls_of_events_are_read(as_text: bool) -> None:
     assert [(call.tool, call.input) for call in asked] == [("find", {"order": 7})]
     assert isinstance(logged.given.response, Message)
     assert [call.tool for call in logged.given.response.tool_calls] == ["find"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"order": 7}'}},
+        {"id": "c1", "tool": "find", "input": {"order": 7}},
+    ],
+    ids=["of the API", "in our own form"],
+)
+def test_calls_beside_parts_keep_the_name_of_the_tool(call: dict[str, Any]) -> None:
+    [asking] = conversation([{"role": "assistant", "parts": [part("A moment.")], "tool_calls": [call]}])
+    assert isinstance(asking, dict)
+    assert asking["tool_calls"] == [{"id": "c1", "tool": "find", "input": {"order": 7}}]
 
 
 def test_tool_calls_that_are_no_list_are_an_error() -> None:

@@ -227,11 +227,12 @@ def _texts_in(parts: JsonValue) -> list[str] | None:
 
 
 def call_of(part: JsonObject) -> JsonObject:
-    """Return a tool call, of the API or a part, in our own form."""
+    """Return a tool call, of the API, a part or already in our own form, in our own form."""
     inner = part.get("function")
     source = inner if isinstance(inner, Mapping) else part
+    name = source.get("name") or part.get("toolName") or part.get("tool")
     arguments = next((source[key] for key in _ARGUMENT_KEYS if source.get(key) is not None), None)
-    return {"id": _id_of(part), "tool": source.get("name") or part.get("toolName"), "input": parsed(arguments)}
+    return {"id": _id_of(part), "tool": name, "input": parsed(arguments)}
 
 
 def parsed(value: JsonValue) -> JsonValue:
