@@ -45,7 +45,7 @@ from agentv.types.records.answer import Origin, ResultKey, source_of
 _MAX_NAMES = 3
 _WORDS = {"not scored": "no case", "scored": "taken"}
 """The beginnings of notes about what `agentv score` reads, and what they are here."""
-UNREADABLE = "cannot be read, or have no answer because it failed"
+UNREADABLE = "cannot be read, or have no answer because it failed, as 'agentv traces show' explains"
 STEP = "are steps of a trace"
 
 
