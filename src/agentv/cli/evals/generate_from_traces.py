@@ -227,7 +227,7 @@ class _Written:
             return f"no answer in these files is one that did not pass in run {self._judged.run_id}"
         if cases.unusable:
             return "no answer can become a case"
-        return reader.filter.why_none() or "; ".join(reader.lines.notes()) or "there are no answers"
+        return reader.filter.why_none() or "; ".join(reader.lines.notes()) or "there are no answers in the files"
 
     def notes(self) -> list[str]:
         """Return what became no case and why, and what to look at before the file is shared."""
