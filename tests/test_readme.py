@@ -80,7 +80,9 @@ def normalised(output: str, folder: Path) -> str:
     output = re.sub(r"\b20\d{6}T\d{6}\.\d{3}-\w+", "RUN", output)
     output = re.sub(r"\btrace [0-9a-f]{32}\b", "trace ID", output)
     output = re.sub(r"http://127\.0\.0\.1:\S+", "URL", output)
-    output = re.sub(r"\d+(\.\d+)? ?(ms|s)\b|\b\d\d:\d\d\b|[\d,]+ lines a second", "TIME", output)
+    output = re.sub(r"\btrace [0-9a-f]{32}\b", "trace ID", output)
+    output = re.sub(r" \([\d,]+ lines a second\)", "", output)
+    output = re.sub(r"\d+(\.\d+)? ?(ms|s)\b|\b\d\d:\d\d\b", "TIME", output)
     lines = [re.sub(r" +", " ", line) for line in output.splitlines()]
     return "\n".join(line for line in lines if not PROGRESS.match(line)).strip()
 

@@ -113,13 +113,28 @@ def test_a_refusing_collector_gets_the_rest_later(project: Project, status: int,
     with collecting(respond) as collector:
         code, said = project.call("run", "suite.yaml", f"--otel={collector.url}")
         assert code == 0
-        assert f"3 unsent (HTTP {status})" in said
+        assert f"3 unsent (HTTP {status}" in said
         is_refusing = False
         code, said = project.call("runs", "export", f"--otel={collector.url}", "latest")
     assert code == 0
     assert "3 results sent" in said
     assert len(collector.evaluations()) == 3
     assert set(collector.span_ids().values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        (401, "check OTEL_EXPORTER_OTLP_HEADERS"),
+        (405, "check that this is the address of a collector for OTLP over HTTP"),
+    ],
+)
+def test_a_collector_that_never_takes_results_is_named_with_what_to_check(
+    project: Project, status: int, advice: str
+) -> None:
+    with collecting(refusing(status)) as collector:
+        _, said = project.call("run", "suite.yaml", f"--otel={collector.url}")
+    assert f"3 unsent (HTTP {status}: {advice})" in said
 
 
 def test_a_collector_of_traces_only_gets_traces(project: Project) -> None:

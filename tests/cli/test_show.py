@@ -120,7 +120,7 @@ def test_show_failed_of_a_case_that_passed_says_so(call: Call) -> None:
 def test_show_an_unknown_run_lists_those_there_are(call: Call) -> None:
     code, out, err = call("show", "nope")
     assert (code, out) == (4, "")
-    assert err == f"error: there is no run 'nope'; known, latest first: {RUN.run_id}, {OLDER}\n"
+    assert err == f"error: there is no run 'nope'; known, latest first: {RUN.run_id} (nightly), {OLDER}\n"
 
 
 def test_show_json_has_a_versioned_shape(call: Call) -> None:

@@ -203,3 +203,4 @@ def test_a_target_that_cannot_be_imported_is_reported_by_its_file(folder: Path) 
     ended = shell(folder, f"{AGENTV} run suite.yaml --target loud")
     assert ended.returncode == 4
     assert ended.stderr.startswith("error: cannot load 'loud.py': ModuleNotFoundError")
+    assert f"; packages must be installed for {sys.executable}, which runs agentv" in ended.stderr

@@ -150,7 +150,8 @@ def test_what_cannot_become_a_case_is_counted_with_its_place(generate: Call) -> 
     _, out, _ = generate("--from-traces", "traces.jsonl", "log.jsonl")
     assert ids() == [span_id(1)]
     assert "no case, because they have no question: 1 (log.jsonl:1)\n" in out
-    assert "no case, because they cannot be read, or have no answer because it failed: 1 (log.jsonl:2)\n" in out
+    unread = "cannot be read, or have no answer because it failed, as 'agentv traces show' explains"
+    assert f"no case, because they {unread}: 1 (log.jsonl:2)\n" in out
     assert "no case, because they have no answer to compare with: 1 (log.jsonl:3)\n" in out
 
 

@@ -1,6 +1,8 @@
 """One result of `agentv score --otlp`, as it is shown when it comes."""
 
+import pytest
 from msgspec.structs import replace
+from tests.reports.hostile_run import report_of
 from tests.support.rows import make_row
 
 from agentv.reports.run.score import ScoreView
@@ -27,3 +29,9 @@ def test_an_answer_that_cannot_be_judged_has_the_reason_below() -> None:
         "! otlp:3#2  Hm.",
         "  │ the judge does not answer",
     ]
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(600.0, "Took 10:00\n"), (2.0, "Took 2.0 s (2 lines a second)\n")])
+def test_traces_that_came_slowly_have_no_speed_of_zero(seconds: float, said: str) -> None:
+    rows = [make_row(each) for each in "abcd"]
+    assert said in ScoreView().report(replace(report_of(rows), duration_s=seconds))

@@ -94,7 +94,7 @@ def test_an_ambiguous_reference_lists_what_fits(home: Path) -> None:
 def test_an_unknown_reference_lists_what_there_is(home: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         find_run(home, "nigthly")
-    known = f"known, latest first: {NEW}, {MIDDLE}, {OLD}. Did you mean 'nightly'?"
+    known = f"known, latest first: {NEW} (nightly), {MIDDLE}, {OLD} (first). Did you mean 'nightly'?"
     assert str(refused.value) == f"there is no run 'nigthly'; {known}"
 
 

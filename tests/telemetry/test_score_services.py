@@ -192,6 +192,15 @@ def test_a_page_that_is_not_found_is_no_unknown_span() -> None:
     assert outcome.reason == "HTTP 404: check PHOENIX_ENDPOINT"
 
 
+@pytest.mark.parametrize("name", ["PHOENIX_COLLECTOR_ENDPOINT", "PHOENIX_HOST"])
+def test_the_variable_to_check_is_the_one_that_gave_the_address(name: str) -> None:
+    with serving(reply("Not Allowed", status="405 Method Not Allowed")) as server:
+        service = PhoenixDestination({name: server.url})
+        outcome = service.send("scores", [scores(service)])
+    assert isinstance(outcome, Refused)
+    assert outcome.reason == f"HTTP 405: check {name}"
+
+
 @pytest.mark.parametrize("page", ["", "<html>sign in</html>", "[]", '{"data": 1}', "{}"])
 def test_an_answer_of_something_else_is_a_refusal(page: str) -> None:
     with serving(reply(page)) as server:

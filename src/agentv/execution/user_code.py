@@ -304,7 +304,13 @@ def load_module(name: str, base_dir: str | Path) -> ModuleType:
     except PluginError:
         raise
     except (Exception, SystemExit) as error:  # a user's module may raise anything on import
-        raise PluginError(f"cannot load {name!r}: {described(error)}") from error
+        raise PluginError(f"cannot load {name!r}: {described(error)}{_advice(error)}") from error
+
+
+def _advice(error: BaseException) -> str:
+    """Return where to install a package that is missing, as the end of a message; empty for other errors."""
+    missing = isinstance(error, ModuleNotFoundError)
+    return f"; packages must be installed for {sys.executable}, which runs agentv" if missing else ""
 
 
 def described(error: BaseException) -> str:

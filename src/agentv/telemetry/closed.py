@@ -10,7 +10,7 @@ from msgspec import Struct
 from agentv.telemetry.spans import Span
 from agentv.telemetry.traces import Invocation, Trace
 
-_MOST_ENTRIES = 3_000_000
+_MOST_ENTRIES = 1_500_000
 _MOST_SPANS = 10_000
 """Of one trace."""
 _ENTRIES_PER_TRACE = 32

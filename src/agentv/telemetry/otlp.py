@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
+from msgspec.structs import replace
+
 from agentv.telemetry.collector import Collector
 from agentv.telemetry.destination import Delivered
 from agentv.telemetry.evaluations import Exported, RunContent, exported_result
@@ -44,9 +46,19 @@ class OtlpDestination:
             body = logs_request(self._source, (record for each in items for record in each.logs))
         outcome = post(self._endpoints[channel], body, content_type="application/x-protobuf")
         if isinstance(outcome, Refused):
-            return outcome
+            return _with_advice(outcome) if channel == "traces" else outcome
         rejected = rejected_part(outcome.body)
         return Delivered() if rejected is None else Delivered(rejected.count, reason=rejected.message)
+
+
+def _with_advice(refused: Refused) -> Refused:
+    match refused.status:
+        case 401 | 403:
+            return replace(refused, reason=f"{refused.reason}: check OTEL_EXPORTER_OTLP_HEADERS")
+        case 301 | 302 | 307 | 308 | 404 | 405:
+            advice = "check that this is the address of a collector for OTLP over HTTP"
+            return replace(refused, reason=f"{refused.reason}: {advice}")
+    return refused
 
 
 def resource_attributes(env: Mapping[str, str]) -> dict[str, str]:

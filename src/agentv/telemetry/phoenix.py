@@ -43,7 +43,7 @@ class PhoenixDestination:
     wants_cases = False
 
     def __init__(self, env: Mapping[str, str], *, with_reasons: bool = False) -> None:
-        base = _base_url(env)
+        self._variable, base = _address(env)
         headers = _headers(env)
         self.shown = shown_url(base)
         self.option = "--export phoenix --export-reasons" if with_reasons else "--export phoenix"
@@ -75,7 +75,7 @@ class PhoenixDestination:
                     break
                 named = _named_ids(refused, map(id_of, scores))
                 if not named:
-                    return refused.with_advice(keys="PHOENIX_API_KEY", url="PHOENIX_ENDPOINT")
+                    return refused.with_advice(keys="PHOENIX_API_KEY", url=self._variable)
                 unknown |= named
                 scores = [score for score in scores if id_of(score) not in named]
         dropped = [each for each in items if (each[0].span_id or each[0].trace_id) in unknown]
@@ -90,7 +90,7 @@ class PhoenixDestination:
         try:
             msgspec.json.decode(outcome.body, type=dict[str, list[Any]])["data"]
         except (ValueError, KeyError):
-            return Refused("the response is not from Phoenix; check PHOENIX_ENDPOINT", status=200)
+            return Refused(f"the response is not from Phoenix; check {self._variable}", status=200)
         return None
 
 
@@ -118,19 +118,21 @@ def _unknown_text(unknown: Collection[str]) -> str:
     return f"it has no trace or span {min(unknown)}{more}"
 
 
-def _base_url(env: Mapping[str, str]) -> str:
-    """Return the address of Phoenix by the variables that its own client reads, in that order."""
+def _address(env: Mapping[str, str]) -> tuple[str, str]:
+    """Return the variable of the address of Phoenix, of those that its own client reads in that order, and the URL."""
     name = next((each for each in _URLS if env.get(each, "").strip()), "")
     if name:
         url = env[name].strip().rstrip("/").removesuffix("/v1/traces").rstrip("/")
-        return checked_url(url, f"{name} must be the URL of Phoenix, such as {DEFAULT_URL}")
+        return name, checked_url(url, f"{name} must be the URL of Phoenix, such as {DEFAULT_URL}")
     host = env.get("PHOENIX_HOST", "").strip().rstrip("/")
     if not host:
-        return DEFAULT_URL
+        return _URLS[0], DEFAULT_URL
     if "://" not in host:  # the address that the server listens at
         host = "127.0.0.1" if host == "0.0.0.0" else host  # noqa: S104 - it is read, not bound
         host = f"http://{host}" if ":" in host else f"http://{host}:{env.get('PHOENIX_PORT', '').strip() or 6006}"
-    return checked_url(host, f"PHOENIX_HOST must be the host or the URL of Phoenix, such as {DEFAULT_URL}")
+    return "PHOENIX_HOST", checked_url(
+        host, f"PHOENIX_HOST must be the host or the URL of Phoenix, such as {DEFAULT_URL}"
+    )
 
 
 def _headers(env: Mapping[str, str]) -> dict[str, str]:

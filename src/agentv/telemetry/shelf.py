@@ -1,16 +1,15 @@
-"""The spans of open traces: in memory up to 64 MB, then in a temporary file."""
+"""The spans of open traces: in memory up to 32 MB, then in a temporary file."""
 
 from array import array
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
-from typing import IO
 
 import msgspec
 from msgspec import Struct, field
 
 from agentv.telemetry.spans import Span
 
-_MEMORY_BYTES = 64 * 2**20
+_MEMORY_BYTES = 32 * 2**20
 _UNUSED_BYTES = 32 * 2**20
 """The unused part of the file above which it is written anew, if it is the larger part."""
 
@@ -31,13 +30,13 @@ class SpanShelf:
     def __init__(self) -> None:
         self.size = 0
         """The bytes of all spans."""
-        self._opened: IO[bytes] | None = None
+        self._opened: SpooledTemporaryFile[bytes] | None = None
         self._end = 0
         self._traces: dict[str, _Shelved] = {}
         self._encoder, self._decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Span)
 
     @property
-    def _file(self) -> IO[bytes]:
+    def _file(self) -> "SpooledTemporaryFile[bytes]":
         if self._opened is None:
             self._opened = SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115 - closed by `close`
         return self._opened
@@ -97,6 +96,8 @@ class SpanShelf:
     def _write_anew(self) -> None:
         """Write the file without the spans that were dropped, which would fill the disk in the course of time."""
         before, self._opened = self._file, None
+        if self.size > _MEMORY_BYTES:
+            self._file.rollover()
         self._end = self.size = 0
         for trace in self._traces.values():
             places, trace.places, trace.size = trace.places, array("Q"), 0
@@ -110,7 +111,7 @@ class SpanShelf:
             self._opened.close()
 
 
-def _read(file: IO[bytes], places: "array[int]") -> Iterator[bytes]:
+def _read(file: "SpooledTemporaryFile[bytes]", places: "array[int]") -> Iterator[bytes]:
     for place in range(0, len(places), 2):
         file.seek(places[place])
         yield file.read(places[place + 1])

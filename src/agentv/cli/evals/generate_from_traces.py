@@ -45,7 +45,7 @@ from agentv.types.records.answer import Origin, ResultKey, source_of
 _MAX_NAMES = 3
 _WORDS = {"not scored": "no case", "scored": "taken"}
 """The beginnings of notes about what `agentv score` reads, and what they are here."""
-UNREADABLE = "cannot be read, or have no answer because it failed"
+UNREADABLE = "cannot be read, or have no answer because it failed, as 'agentv traces show' explains"
 STEP = "are steps of a trace"
 
 
@@ -227,7 +227,7 @@ class _Written:
             return f"no answer in these files failed or ended with an error in run {self._judged.run_id}"
         if cases.unusable:
             return "no answer can become a case"
-        return reader.filter.why_none() or "; ".join(reader.lines.notes()) or "there are no answers"
+        return reader.filter.why_none() or "; ".join(reader.lines.notes()) or "there are no answers in the files"
 
     def notes(self) -> list[str]:
         """Return what became no case and why, and what to look at before the file is shared."""

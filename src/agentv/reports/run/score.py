@@ -182,7 +182,8 @@ def line_reason(row: CaseResult) -> str:
 
 def _footer(report: RunReport, files: Sequence[str], resume_from: ResumeSource | None) -> list[str]:
     rows, usage = _all_lines(report).rows, _usage(report)
-    rate = f" ({rows / report.duration_s:,.0f} lines a second)" if rows and report.duration_s > 0 else ""
+    speed = rows / report.duration_s if report.duration_s > 0 else 0
+    rate = f" ({speed:,.0f} lines a second)" if speed >= 1 else ""
     lines = [f"Took {took_text(report.duration_s)}{rate}"]
     if usage is not None:
         tokens = f"{tokens_text(usage.total or usage.input + usage.output)} tokens"

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -156,13 +156,18 @@ def _name_of(folder: Path) -> str | None:
 
 
 def _listed(folders: Sequence[Path]) -> str:
-    return f"known, latest first: {_names(folders)}" if folders else "no run is stored yet"
+    return f"known, latest first: {_names(folders, _with_name)}" if folders else "no run is stored yet"
 
 
-def _names(folders: Sequence[Path]) -> str:
-    names = [folder.name for folder in reversed(folders)]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _with_name(folder: Path) -> str:
+    name = _name_of(folder)
+    return f"{folder.name} ({name})" if name else folder.name
+
+
+def _names(folders: Sequence[Path], shown: Callable[[Path], str] = lambda folder: folder.name) -> str:
+    latest = [shown(folder) for folder in folders[: -_SHOWN - 1 : -1]]
+    more = f" and {len(folders) - _SHOWN} more" if len(folders) > _SHOWN else ""
+    return ", ".join(latest) + more
 
 
 UNREADABLE = "unreadable"
