@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import pytest
-from tests.support.spans import export, span
+from tests.support.spans import attribute, export, span
 from tests.telemetry.test_joining import ASKS, FOUND, agent, assistant, call, comparable, user
 from tests.telemetry.test_recorded_traces import COMPLETE, spans
 
-from agentv.telemetry import live, shelf
 from agentv.telemetry.answers import TracedAnswer
 from agentv.telemetry.arrivals import AT_WORK_S, PATIENCE_S, SETTLE_S
 from agentv.telemetry.joining import JoinOptions, join_spans
@@ -23,8 +22,8 @@ LOCAL, REMOTE = {"flags": 0x100}, {"flags": 0x300}
 class Agents(LiveJoiner):
     """A joiner with a clock that is moved by hand."""
 
-    def __init__(self, options: JoinOptions | None = None) -> None:
-        super().__init__(options)
+    def __init__(self, options: JoinOptions | None = None, **limits: int) -> None:
+        super().__init__(options, **limits)
         self.now_s = 1000.0
         self.line = 0
 
@@ -47,8 +46,8 @@ def start() -> Iterator[Start]:
     """Return a function that makes joiners, which are closed at the end."""
     started: list[Agents] = []
 
-    def make(options: JoinOptions | None = None) -> Agents:
-        started.append(Agents(options))
+    def make(options: JoinOptions | None = None, **limits: int) -> Agents:
+        started.append(Agents(options, **limits))
         return started[-1]
 
     yield make
@@ -239,33 +238,32 @@ def test_log_records_without_a_trace_are_counted_and_not_kept(start: Start) -> N
     assert any("names no trace" in note for note in agents.report.notes())
 
 
-def test_a_large_trace_is_given_before_its_end(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "_MOST_BYTES_OF_TRACE", 100)
-    agents = start()
+def test_a_large_trace_is_given_before_its_end(start: Start) -> None:
+    agents = start(most_bytes_of_trace=100)
     agents.send(question(10)[0])
     assert agents.after(0) == ["10"]
     assert agents.report.cut == 1
 
 
-def test_a_full_joiner_gives_the_oldest_traces(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    agents = start()
+def test_a_full_joiner_gives_the_oldest_traces(start: Start) -> None:
+    agents = start(most_bytes=1000)
     for number in range(10, 50, 10):
         agents.send(question(number, trace=number)[0])
-    monkeypatch.setattr(live, "_MOST_BYTES", 1000)
     assert agents.is_full
     assert agents.after(0)[:2] == ["10", "20"]
     assert not agents.is_full
 
 
-def test_the_file_of_an_endless_stream_does_not_grow(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shelf, "_UNUSED_BYTES", 10_000)
-    agents = start(JoinOptions(idle_s=10**6))
-    agents.send(question(1, trace=10**6)[0])  # stays open
-    for number in range(10, 2000, 2):
-        agents.send(*question(number, trace=number))
-        assert agents.after(SETTLE_S) == [str(number)]
-        assert agents._shelf._end < 30_000
-    assert [answer.text for answer in agents.end(agents.now_s)] == ["1"]
+def test_a_trace_that_grows_while_others_are_given_is_given_once(start: Start) -> None:
+    agents = start(most_bytes=1000, most_bytes_of_trace=1000)
+    for number in range(10, 50, 10):
+        agents.send(question(number, trace=number)[0])
+    given = agents.due(agents.now_s)
+    assert next(given).text == "10"
+    late = {**question(20, trace=20)[0], "spanId": f"{99:016x}", "attributes": [attribute("noise", "x" * 2000)]}
+    agents.send(late)
+    assert [answer.text for answer in given] == ["20", "30"]
+    assert agents.after(0) == []
 
 
 def as_exported(recorded: list[Span]) -> list[Span]:

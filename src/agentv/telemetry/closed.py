@@ -29,7 +29,7 @@ class _Closed(Struct):
 
 
 class ClosedTraces:
-    """The spans of the newest traces that were joined, as hashes: up to a million."""
+    """The spans of the newest traces that were joined, as hashes, in about 20 MB: 700,000 in traces of 30 spans."""
 
     def __init__(self) -> None:
         self._traces: OrderedDict[str, _Closed] = OrderedDict()

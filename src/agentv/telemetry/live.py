@@ -10,18 +10,25 @@ from agentv.telemetry.joining import NS_PER_S, Joiner, JoinOptions, ReadTrace
 from agentv.telemetry.spans import LOG_EVENT, Span
 
 _MOST_BYTES = 2**30
-"""The spans that may wait; above that, no more should be received."""
 _MOST_BYTES_OF_TRACE = 64 * 2**20
 
 
 class LiveJoiner(Joiner):
     """Collects spans as they arrive, and yields answers when their traces are complete.
 
-    All times are seconds of any one clock, which never goes back.
+    All times are seconds of any one clock, which never goes back. Above `most_bytes` of spans that wait, the oldest
+    traces are joined before their end, as is a trace of more than `most_bytes_of_trace`.
     """
 
-    def __init__(self, options: JoinOptions | None = None) -> None:
+    def __init__(
+        self,
+        options: JoinOptions | None = None,
+        *,
+        most_bytes: int = _MOST_BYTES,
+        most_bytes_of_trace: int = _MOST_BYTES_OF_TRACE,
+    ) -> None:
         super().__init__(replace(options or JoinOptions(), is_endless=True))
+        self._most_bytes, self._most_bytes_of_trace = most_bytes, most_bytes_of_trace
         self._arrivals = Arrivals(self._options.idle_s)
         self._large: set[str] = set()
         self._last_ns = 0
@@ -30,8 +37,8 @@ class LiveJoiner(Joiner):
 
     @property
     def is_full(self) -> bool:
-        """True if too many spans wait to be taken."""
-        return self._shelf.size >= _MOST_BYTES
+        """True if too many spans wait, so that no more should be received."""
+        return self._shelf.size >= self._most_bytes
 
     def receive(self, spans: Iterable[Span], *, file: str, line: int, now_s: float) -> None:
         """Add the spans of a request, which counts as a line of a file."""
@@ -46,7 +53,7 @@ class LiveJoiner(Joiner):
             self._shelf.add(placed)
             is_outermost = not span.parent_id and span.name != LOG_EVENT
             self._arrivals.add(span.trace_id, now_s, is_outermost=is_outermost)
-            if self._shelf.size_of(span.trace_id) > _MOST_BYTES_OF_TRACE:
+            if self._shelf.size_of(span.trace_id) > self._most_bytes_of_trace:
                 self._large.add(span.trace_id)
 
     def due(self, now_s: float) -> Iterator[TracedAnswer]:
@@ -66,7 +73,7 @@ class LiveJoiner(Joiner):
 
     def _complete(self, now_s: float) -> Iterator[str]:
         while self._large:
-            yield self._cut(self._large.pop())
+            yield self._cut(next(iter(self._large)))
         for arrival in self._arrivals.due(now_s):
             if self._arrivals.wait(arrival, self._wait_s(arrival.trace_id)):
                 self._just_read = None
@@ -76,13 +83,14 @@ class LiveJoiner(Joiner):
                 yield arrival.trace_id
         if self.is_full:  # although all complete traces are taken
             for trace_id in self._shelf.all():
-                if self._shelf.size < _MOST_BYTES // 2:
+                if self._shelf.size < self._most_bytes // 2:
                     break
                 yield self._cut(trace_id)
 
     def _cut(self, trace_id: str) -> str:
         self._last_ns = int(self._arrivals.last_s(trace_id) * NS_PER_S)
         self._arrivals.forget(trace_id)
+        self._large.discard(trace_id)  # it may grow while others are given
         self.report.cut += 1
         return trace_id
 

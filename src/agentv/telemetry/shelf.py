@@ -11,7 +11,6 @@ from agentv.telemetry.spans import Span
 
 _MEMORY_BYTES = 32 * 2**20
 _UNUSED_BYTES = 32 * 2**20
-"""The unused part of the file above which it is written anew, if it is the larger part."""
 
 
 class _Shelved(Struct):
@@ -25,9 +24,13 @@ class _Shelved(Struct):
 
 
 class SpanShelf:
-    """Spans by trace, encoded."""
+    """Spans by trace, encoded: above `memory_bytes` in a temporary file.
 
-    def __init__(self) -> None:
+    The file is written anew if more than half of it, and more than `unused_bytes`, belongs to traces that were dropped.
+    """
+
+    def __init__(self, *, memory_bytes: int = _MEMORY_BYTES, unused_bytes: int = _UNUSED_BYTES) -> None:
+        self._memory_bytes, self._unused_bytes = memory_bytes, unused_bytes
         self.size = 0
         """The bytes of all spans."""
         self._opened: SpooledTemporaryFile[bytes] | None = None
@@ -38,7 +41,7 @@ class SpanShelf:
     @property
     def _file(self) -> "SpooledTemporaryFile[bytes]":
         if self._opened is None:
-            self._opened = SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115 - closed by `close`
+            self._opened = SpooledTemporaryFile(max_size=self._memory_bytes)  # noqa: SIM115 - closed by `close`
         return self._opened
 
     def add(self, span: Span) -> None:
@@ -56,6 +59,11 @@ class SpanShelf:
         trace.size += len(data)
         self.size += len(data)
         self._end += len(data)
+
+    @property
+    def file_size(self) -> int:
+        """The bytes of the file, with those of traces that were dropped."""
+        return self._end
 
     def size_of(self, trace_id: str) -> int:
         """Return the bytes of the spans of a trace."""
@@ -90,13 +98,13 @@ class SpanShelf:
             self._file.seek(0)
             self._file.truncate()
             self._end = 0
-        elif self._end > 2 * self.size + _UNUSED_BYTES:
+        elif self._end > 2 * self.size + self._unused_bytes:
             self._write_anew()
 
     def _write_anew(self) -> None:
         """Write the file without the spans that were dropped, which would fill the disk in the course of time."""
         before, self._opened = self._file, None
-        if self.size > _MEMORY_BYTES:
+        if self.size > self._memory_bytes:
             self._file.rollover()
         self._end = self.size = 0
         for trace in self._traces.values():
