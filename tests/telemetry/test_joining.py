@@ -384,3 +384,16 @@ def test_log_records_without_a_trace_copy_the_response_with_their_id() -> None:
     exported = {"resourceLogs": [{"scopeLogs": [{"logRecords": logs}]}]}
     answers, _ = join(exported, export(first))
     assert texts(answers) == [("Where?", "Here.")] * 2
+
+
+def test_conversations_with_equal_words_at_one_time_are_joined_each() -> None:
+    asked = [call(number, [user("Where?")], ASKS) for number in range(1, 301)]
+    told = [
+        call(number, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=1 + number / 1000)
+        for number in range(301, 601)
+    ]
+    answers, _ = join(export(*asked), export(*told))
+    assert {tuple(each[0] for each in said(answer)) for answer in answers} == {
+        ("user", "assistant", "tool", "assistant")
+    }
+    assert len(answers) == 300

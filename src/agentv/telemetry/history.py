@@ -1,7 +1,9 @@
 """Which call or answer continues which: by the id of the previous response, else by the messages it begins with."""
 
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct, field
@@ -10,13 +12,26 @@ from agentv.types.messages import Message
 from agentv.types.messages_json import content_text
 
 _MOST_ENDS = 100_000
+_MOST_EQUAL = 1_000
+"""Of ends with the same messages, which a test of load makes by the thousand."""
+
+
+class End(Struct, frozen=True, order=True, gc=False):
+    """The end of a conversation."""
+
+    end_ns: int
+    name: str
+    """The name that it was given."""
+    session: str = ""
+
+
+_moment = attrgetter("end_ns")
 
 
 class Link(Struct, frozen=True):
     """The end of a conversation that a call continues."""
 
-    name: str
-    """The name that the end was given."""
+    end: End
     length: int
     """The number of messages of the input that the end has already, without system messages; 0 if the input has none
     of them, because the server keeps the conversation."""
@@ -27,7 +42,7 @@ class Link(Struct, frozen=True):
 class Asking(Struct, frozen=True):
     """The end of a conversation that waits for the results of tools."""
 
-    end_ns: int
+    end: End
     call_ids: frozenset[str]
 
 
@@ -36,9 +51,10 @@ class OpenEnds(Struct):
 
     ambiguous: int = 0
     """The number of calls that several ends match; each continues the newest."""
-    _ends: OrderedDict[int, list[tuple[int, str]]] = field(default_factory=OrderedDict)
-    _responses: OrderedDict[str, str] = field(default_factory=OrderedDict)
-    _asking: OrderedDict[int, dict[str, Asking]] = field(default_factory=OrderedDict)
+    _ends: OrderedDict[int, tuple[End, ...]] = field(default_factory=OrderedDict)
+    """By the hash of the conversation, in order of time."""
+    _responses: OrderedDict[str, End] = field(default_factory=OrderedDict)
+    _asking: dict[int, dict[str, Asking]] = field(default_factory=dict)
     """By the input of the call that asks for tools."""
     _asked: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
@@ -50,17 +66,17 @@ class OpenEnds(Struct):
         An end that is later than the start of the call is not continued by it.
         """
         if previous_id is not None and previous_id in self._responses:
-            return self._forget(Link(self._responses.pop(previous_id), 0))
+            return self._taken(Link(self._responses.pop(previous_id), 0))
         hashes = _hashes(scope, messages)
         for length in range(len(hashes) - 1, 0, -1):  # the longest first; a call has a message of its own
-            ends = self._ends.get(hashes[length - 1])
-            found = [place for place, (end_ns, _) in enumerate(ends or ()) if end_ns <= start_ns]
-            if ends and found:
-                self.ambiguous += len(found) > 1
-                _, name = ends.pop(found[-1])
-                if not ends:
+            ends = self._ends.get(hashes[length - 1], ())
+            found = bisect_right(ends, start_ns, key=_moment)
+            if found:
+                self.ambiguous += found > 1
+                self._ends[hashes[length - 1]] = (*ends[: found - 1], *ends[found:])
+                if len(ends) == 1:
                     del self._ends[hashes[length - 1]]
-                return self._forget(Link(name, length))
+                return self._taken(Link(ends[found - 1], length))
         return self._find_asking(hashes, [each for each in messages if each.role != "system"], start_ns)
 
     def _find_asking(self, hashes: Sequence[int], messages: Sequence[Message], start_ns: int) -> Link | None:
@@ -77,53 +93,59 @@ class OpenEnds(Struct):
             for length in range(result, max(start, 1) - 1, -1):
                 asking = self._asking.get(hashes[length - 1]) or {}
                 found = [
-                    (each.end_ns, name)
-                    for name, each in asking.items()
-                    if each.end_ns <= start_ns and (given is None or not each.call_ids or given in each.call_ids)
+                    each.end
+                    for each in asking.values()
+                    if each.end.end_ns <= start_ns and (given is None or not each.call_ids or given in each.call_ids)
                 ]
                 if found:
                     self.ambiguous += len(found) > 1
                     first = next(place for place in results if place >= length)
-                    return self._forget(Link(max(found)[1], first, is_incomplete=True))
+                    return self._taken(Link(max(found), first, is_incomplete=True))
         return None
 
-    def _forget(self, link: Link) -> Link:
-        """Return a link whose end is not found by its input any more."""
-        key = self._asked.pop(link.name, None)
-        if key is not None and key in self._asking:
-            del self._asking[key][link.name]
+    def _forget(self, name: str) -> None:
+        """Do not find an end by its input any more."""
+        key = self._asked.pop(name, None)
+        if key is not None:
+            del self._asking[key][name]
             if not self._asking[key]:
                 del self._asking[key]
+
+    def _taken(self, link: Link) -> Link:
+        """Return the link to an end, which no other call continues by its input."""
+        self._forget(link.end.name)
         return link
 
     def add(
         self,
         scope: str,
         messages: Sequence[Message],
-        end_ns: int,
-        name: str,
+        end: End,
         response_id: str | None = None,
         *,
         input_length: int = 0,
     ) -> None:
         """Add the end of a conversation; `input_length` is that of the last call, if the end may wait for tools."""
         if response_id is not None:
-            self._responses[response_id] = name
+            self._responses[response_id] = end
             _limit(self._responses)
         hashes = _hashes(scope, messages)
         if not hashes:
             return
-        ends = self._ends.setdefault(hashes[-1], [])
-        ends.append((end_ns, name))
-        ends.sort()
+        ends = self._ends.get(hashes[-1], ())
+        place = bisect_right(ends, end)
+        self._ends[hashes[-1]] = (*ends[:place], end, *ends[place:])[-_MOST_EQUAL:]
         _limit(self._ends)
         length = sum(message.role != "system" for message in messages[:input_length])
         if length and messages[-1].tool_calls:
             ids = frozenset(call.id for call in messages[-1].tool_calls if call.id is not None)
-            self._asking.setdefault(hashes[length - 1], {})[name] = Asking(end_ns, ids)
-            self._asked[name] = hashes[length - 1]
-            _limit(self._asking)
-            _limit(self._asked)
+            asking = self._asking.setdefault(hashes[length - 1], {})
+            asking[end.name] = Asking(end, ids)
+            self._asked[end.name] = hashes[length - 1]
+            if len(asking) > _MOST_EQUAL:
+                self._forget(next(iter(asking)))
+            elif len(self._asked) > _MOST_ENDS:
+                self._forget(next(iter(self._asked)))
 
 
 def _limit(items: OrderedDict[Any, Any]) -> None:

@@ -12,7 +12,7 @@ from agentv.telemetry.agent_logs import AgentLogs
 from agentv.telemetry.answers import TracedAnswer, join_turns
 from agentv.telemetry.closed import ClosedTraces
 from agentv.telemetry.contents import with_results
-from agentv.telemetry.history import OpenEnds, input_key
+from agentv.telemetry.history import End, OpenEnds, input_key
 from agentv.telemetry.join_report import JoinReport
 from agentv.telemetry.shelf import SpanShelf
 from agentv.telemetry.spans import Span
@@ -22,7 +22,7 @@ from agentv.types.messages import Message
 Unit: TypeAlias = Literal["answer", "conversation"]
 DEFAULT_IDLE_S = 600.0
 NS_PER_S = 10**9
-_MOST_SESSIONS = 100_000
+_MOST_RESPONSES = 100_000
 _MOST_HISTORIES = 1_000
 
 
@@ -40,6 +40,7 @@ class _Waiting(Struct):
     """An open conversation, which later calls may continue."""
 
     calls: list[Invocation]
+    session: str
     since_ns: int
 
 
@@ -71,8 +72,6 @@ class Joiner:
         self._ends = OpenEnds()
         self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
         """Calls that ask for tools, by the id of the first one."""
-        self._sessions: OrderedDict[str, str] = OrderedDict()
-        """The session of each end of a conversation."""
         self._histories: OrderedDict[str, tuple[Message, ...]] = OrderedDict()
         """The newest conversations that a server keeps, by which a call without their messages is completed."""
         self._turns: OrderedDict[str, _Turns] = OrderedDict()
@@ -163,12 +162,12 @@ class Joiner:
         group = [each]
         session = each.facts.session
         if link is not None:
-            session = session or self._sessions.get(link.name)
-            waiting = self._waiting.pop(link.name).calls if link.name in self._waiting else []
+            session = session or link.end.session
+            waiting = self._waiting.pop(link.end.name).calls if link.end.name in self._waiting else []
             if link.is_incomplete and waiting:
                 each = _continued(waiting[-1].messages, each, link.length)
             elif link.length == 0:
-                each = _continued(self._histories.pop(link.name, ()), each)
+                each = _continued(self._histories.pop(link.end.name, ()), each)
             has_question = any(message.role == "user" for message in without_system(given)[link.length :])
             is_late = waiting and each.root.start_ns - _end_of(waiting) > self._idle_ns
             if waiting and (has_question or is_late or not each.is_call):
@@ -178,16 +177,16 @@ class Joiner:
             group[-1] = each
         name = each.root.span_id
         session = session or each.root.span_id
-        self._remember(name, session)
         if each.facts.response_id is not None:
             self._histories[name] = each.messages
             if len(self._histories) > _MOST_HISTORIES:
                 self._histories.popitem(last=False)
         length = each.input_length if each.is_call else 0
-        self._ends.add(scope, each.messages, each.root.end_ns, name, each.facts.response_id, input_length=length)
+        end = End(each.root.end_ns, name, session)
+        self._ends.add(scope, each.messages, end, each.facts.response_id, input_length=length)
         last = each.messages[-1] if each.messages else None
         if each.is_call and each.error is None and last is not None and (last.tool_calls or last.role == "tool"):
-            self._waiting[name] = _Waiting(group, self._moment(_end_of(group)))
+            self._waiting[name] = _Waiting(group, session, self._moment(_end_of(group)))
             return
         yield self._answer(group, session, is_open=False)
 
@@ -207,17 +206,12 @@ class Joiner:
             self._unanswered.exclude(input_key(scope, given))
         return False
 
-    def _remember(self, name: str, session: str) -> None:
-        self._sessions[name] = session
-        if len(self._sessions) > _MOST_SESSIONS:
-            self._sessions.popitem(last=False)
-
     def _abandoned(self, before_ns: int | None) -> Iterator[TracedAnswer]:
         """Yield the answers that were waited for, and nothing continued before a moment; None means all."""
         for name, waiting in list(self._waiting.items()):
             if before_ns is None or waiting.since_ns < before_ns:
                 del self._waiting[name]
-                yield self._answer(waiting.calls, self._sessions.get(name), is_open=True)
+                yield self._answer(waiting.calls, waiting.session, is_open=True)
 
     def _answer(self, group: Sequence[Invocation], session: str | None, *, is_open: bool) -> TracedAnswer:
         first, last = group[0], group[-1]
@@ -311,7 +305,7 @@ class _SilentCalls:
 
     def _remember(self, response_id: str, scope: str | None) -> None:
         self._scopes[response_id] = scope
-        if len(self._scopes) > _MOST_SESSIONS:
+        if len(self._scopes) > _MOST_RESPONSES:
             self._scopes.popitem(last=False)
 
 

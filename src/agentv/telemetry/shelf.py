@@ -1,4 +1,4 @@
-"""The spans of open traces: in memory up to 32 MB, then in a temporary file."""
+"""The spans of open traces: in memory up to 16 MB, then in a temporary file."""
 
 from array import array
 from collections.abc import Iterable, Iterator
@@ -9,8 +9,8 @@ from msgspec import Struct, field
 
 from agentv.telemetry.spans import Span
 
-_MEMORY_BYTES = 32 * 2**20
-_UNUSED_BYTES = 32 * 2**20
+_MEMORY_BYTES = 16 * 2**20
+_UNUSED_BYTES = 16 * 2**20
 
 
 class _Shelved(Struct):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.telemetry.contents import with_calls, with_results
 from agentv.telemetry.conventions.reading import read_facts
 from agentv.telemetry.facts import Facts
-from agentv.telemetry.history import OpenEnds
+from agentv.telemetry.history import End, OpenEnds
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, ToolCall
@@ -260,19 +260,19 @@ def _chains(calls: Sequence[ReadSpan]) -> list[Chain]:
         facts = read.facts or Facts()
         given = facts.given
         link = ends.find("", given, read.span.start_ns, facts.previous_id)
-        chain = None if link is None else chains[link.name]
+        chain = None if link is None else chains[link.end.name]
         if chain is None or link is None:
             name = read.span.span_id
             chain = chains[name] = Chain((*given, *facts.output), len(given), read.span.end_ns, bool(facts.output))
         else:
-            name = link.name
+            name = link.end.name
             before = chain.messages if link.length == 0 or link.is_incomplete else ()
             new = without_system(given)[link.length :] if before else given
             chain.messages = (*before, *new, *facts.output)
             chain.end_ns, chain.count = read.span.end_ns, chain.count + 1
             chain.is_answered = bool(facts.output)
         length = len(chain.messages) - len(facts.output)
-        ends.add("", chain.messages, read.span.end_ns, name, facts.response_id, input_length=length)
+        ends.add("", chain.messages, End(read.span.end_ns, name), facts.response_id, input_length=length)
     return list(chains.values())
 
 
