@@ -132,6 +132,7 @@ class Trace:
     def invocations(self) -> Iterator[Invocation]:
         """Yield the invocations of agents, and the calls of models outside of them, in order of time."""
         members: dict[str, list[ReadSpan]] = {}
+        tools = self._tools_below()
         for read in self.spans:
             owner = self.owner(read)
             if owner is not None:
@@ -140,7 +141,7 @@ class Trace:
             if read.span.span_id in members:
                 yield self._agent(read, members[read.span.span_id])
             elif read.kind == "model" and self.owner(read) is None and not self._is_inside_call(read):
-                yield _call(read, self._tools_below(read))
+                yield _call(read, tools.get(read.span.span_id, ()))
 
     def judged_ids(self) -> set[str]:
         """Return the ids of the spans that belong to an invocation."""
@@ -154,13 +155,14 @@ class Trace:
         """Return True for a call that another instrumentation records, too, around this span."""
         return any(each.kind == "model" for each in self.ancestors(read.span))
 
-    def _tools_below(self, read: ReadSpan) -> list[ToolCall]:
-        return [
-            each.facts.tool
-            for each in self.spans
-            if each.facts is not None and each.facts.tool is not None
-            if any(above.span.span_id == read.span.span_id for above in self.ancestors(each.span))
-        ]
+    def _tools_below(self) -> dict[str, list[ToolCall]]:
+        """Return the calls of tools below each span."""
+        below: dict[str, list[ToolCall]] = {}
+        for read in self.spans:
+            if read.facts is not None and read.facts.tool is not None:
+                for above in self.ancestors(read.span):
+                    below.setdefault(above.span.span_id, []).append(read.facts.tool)
+        return below
 
     def _agent(self, root: ReadSpan, members: Sequence[ReadSpan]) -> Invocation:
         calls = [each for each in members if each.kind == "model" and not self._is_inside_call(each)]
