@@ -1,6 +1,8 @@
 """Spans and log events of OpenTelemetry, from OTLP exports, the SDK's own JSON, and rows of Phoenix."""
 
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Final, cast
@@ -8,6 +10,7 @@ from typing import Final, cast
 from msgspec import Struct
 
 from agentv.messages.logs.fields import logged_moment
+from agentv.telemetry.backends import as_export
 from agentv.telemetry.values import first, json_object
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue
@@ -86,8 +89,8 @@ def is_single_span(value: object) -> bool:
 
 
 def is_trace(value: object) -> bool:
-    """Return True for a JSON value that has spans or log events: an export, a single span, or a page of spans."""
-    return is_export(value) or is_single_span(value) or bool(_page(value))
+    """Return True for a JSON value that has spans or log events: an export, a single span, a page of spans, a trace."""
+    return is_export(value) or is_single_span(value) or bool(_page(value)) or as_export(value) is not None
 
 
 def _page(value: object) -> list[JsonObject]:
@@ -101,7 +104,8 @@ def _page(value: object) -> list[JsonObject]:
 def spans_of(value: JsonObject) -> list[Span]:
     """Return the spans of a value that `is_trace`. Raises EvalFileError with the place of every wrong part."""
     if not is_export(value):
-        return list(map(_single_span, _page(value) or [value]))
+        export = as_export(value)
+        return list(map(_single_span, _page(value) or [value])) if export is None else export_spans(export)
     return export_spans(value)
 
 
@@ -293,8 +297,19 @@ def _text(value: JsonValue) -> str:
 
 
 def _id_of(value: JsonValue) -> str:
-    """Return the id of a span or a trace, without the 0x that only the SDK writes before it."""
-    return _text(value).removeprefix("0x")
+    """Return the id of a span or a trace, without the 0x that only the SDK writes before it.
+
+    Tempo, and programs that let protocol buffers write the JSON, have ids in Base64.
+    """
+    text = _text(value)
+    if text.endswith("=") and len(text) in _BASE64_IDS:
+        with suppress(ValueError):
+            return b64decode(text, validate=True).hex()
+    return text.removeprefix("0x")
+
+
+_BASE64_IDS = (12, 24)
+"""The lengths of ids of 8 and of 16 bytes in Base64."""
 
 
 def _parent(value: JsonValue) -> str:

@@ -14,7 +14,11 @@ from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import compact_json
 
-_MARKS = (b'"resourceSpans"', b'"resource_spans"', b'"resourceLogs"', b'"resource_logs"', b'"span_id"', b'"span_kind"')
+_MARKS = (
+    *(b'"resourceSpans"', b'"resource_spans"', b'"resourceLogs"', b'"resource_logs"'),
+    *(b'"span_id"', b'"span_kind"', b'"batches"', b'"operationName"'),
+)
+"""What a line with spans has."""
 _MOST_PLACES = 100_000
 
 

@@ -245,6 +245,9 @@ def _record(value: JsonObject) -> LogRecord:
     return next((read for is_shape, read in _READERS if is_shape(value)), read_own)(value)
 
 
+_ZIPKIN_KEYS = frozenset({"traceId", "id", "localEndpoint"})
+
+
 class _Reader:
     """Reads the record of one line, and adds to `problems` what is wrong in it."""
 
@@ -254,6 +257,10 @@ class _Reader:
 
     def read(self, extra: Extra) -> LoggedAnswer:
         """Return the answer; a missing answer, a wrong value or an unknown key is recorded as a problem."""
+        if self._line.keys() >= _ZIPKIN_KEYS:
+            what = "is a span of Zipkin, whose exporters cut the messages; export the traces as OTLP instead"
+            self._problems.add("$", what)
+            return LoggedAnswer(EvaluationInput(""))
         fields = self._fields(extra)
         if "response" not in fields:
             self._report_missing_answer()
