@@ -344,7 +344,8 @@ def test_messages_model_and_tokens_of_other_forms_are_read(form: str) -> None:
     assert (logged.given.usage.input, logged.given.usage.output) == (12, 5)
 
 
-def test_calls_among_the_contents_of_openinference_are_read_once() -> None:
+@pytest.mark.parametrize("type_", ["tool_use", "tool_call", "tool-call"])
+def test_calls_among_the_contents_of_openinference_are_read_once(type_: str) -> None:
     call = "llm.output_messages.0.message.tool_calls.0.tool_call"
     logged = answer(
         {
@@ -352,7 +353,7 @@ def test_calls_among_the_contents_of_openinference_are_read_once() -> None:
             "llm.output_messages.0.message.content": "",
             "llm.output_messages.0.message.contents.0.message_content.type": "text",
             "llm.output_messages.0.message.contents.0.message_content.text": ANSWER,
-            "llm.output_messages.0.message.contents.1.message_content.type": "tool_use",
+            "llm.output_messages.0.message.contents.1.message_content.type": type_,
             "llm.output_messages.0.message.contents.1.tool_call.id": "c1",
             f"{call}.id": "c1",
             f"{call}.function.name": "find",

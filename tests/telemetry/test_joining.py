@@ -164,6 +164,43 @@ def test_outermost_agents_under_a_server_are_one_answer_each() -> None:
     assert answers[0].usage.input == 20  # also the inner agent's
 
 
+def traced_function(**more: str) -> dict[str, Any]:
+    """A function that the Langfuse SDK traces, as the root."""
+    return {**span(1, None, {"langfuse.observation.type": "span", **more}), "traceId": f"{9:032x}"}
+
+
+def test_a_traced_function_around_an_agent_is_one_answer() -> None:
+    spans = [
+        traced_function(**{"langfuse.observation.input": "A?", "langfuse.observation.output": "a"}),
+        agent(2, 1),
+        call(3, [user("A?")], assistant("a"), trace=9, parent=2),
+    ]
+    (answer,), _ = join(export(*spans))
+    assert texts([answer]) == [("A?", "a")]
+    assert (answer.span_id, answer.agent) == (f"{1:016x}", "shop")
+    assert answer.usage is not None
+    assert answer.usage.input == 10
+
+
+def test_a_traced_function_without_an_output_is_no_answer_beside_its_agent() -> None:
+    spans = [
+        traced_function(**{"langfuse.observation.input": "A?"}),
+        agent(2, 1),
+        call(3, [user("A?")], assistant("a"), trace=9, parent=2),
+    ]
+    (answer,), _ = join(export(*spans))
+    assert (answer.span_id, answer.text) == (f"{2:016x}", "a")
+
+
+def test_an_object_whose_json_has_other_spaces_is_the_same_answer() -> None:
+    spans = [
+        agent(2, None, **{"gen_ai.output.messages": json.dumps([assistant('{"order":"7"}')])}),
+        call(3, [user("Which?")], assistant('{"order": "7"}'), trace=9, parent=2),
+    ]
+    (answer,), _ = join(export(*spans))
+    assert texts([answer]) == [("Which?", '{"order": "7"}')]
+
+
 def test_calls_inside_of_tools_are_not_the_answer() -> None:
     tool = {**span(3, 2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "ask"}), "traceId": f"{9:032x}"}
     spans = [

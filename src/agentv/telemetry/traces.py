@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.telemetry.contents import with_calls, with_results
+from agentv.telemetry.contents import parsed, with_calls, with_results
 from agentv.telemetry.conventions.reading import read_facts
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.history import OpenEnds
@@ -102,6 +102,7 @@ class Trace:
     def __init__(self, spans: Sequence[Span]) -> None:
         self.spans = [ReadSpan(span, read_facts(span)) for span in spans]
         self._by_id = {each.span.span_id: each for each in self.spans}
+        self._roots_of_agents = {self.top(each.span).span_id for each in self.spans if each.kind == "agent"}
 
     def ancestors(self, span: Span) -> Iterator[ReadSpan]:
         """Yield the spans above a span, the nearest first."""
@@ -117,17 +118,20 @@ class Trace:
         return [span, *(each.span for each in self.ancestors(span))][-1]
 
     def owner(self, read: ReadSpan) -> ReadSpan | None:
-        """Return the invocation that a span belongs to: the outermost agent at or above it, else a root with content.
+        """Return the invocation that a span belongs to: a root with a question and an answer, else the outermost agent.
 
-        The span of a web server or a job has no content of a convention, so that it is none.
+        The span of a web server or a job has no content of a convention, so that it is none. A root with only an input
+        or only an output counts where no agent is below it.
         """
         chain = [read, *self.ancestors(read.span)]
-        agents = [each for each in chain if each.kind == "agent"]
-        if agents:
-            return agents[-1]
         root = chain[-1]
-        is_unit = root.kind == "step" and root.facts is not None and root.facts.has_content
-        return root if is_unit else None
+        if root.kind == "step" and root.facts is not None:
+            is_whole = bool(root.facts.input and root.facts.output)
+            is_alone = root.facts.has_content and root.span.span_id not in self._roots_of_agents
+            if is_whole or is_alone:
+                return root
+        agents = [each for each in chain if each.kind == "agent"]
+        return agents[-1] if agents else None
 
     def invocations(self) -> Iterator[Invocation]:
         """Yield the invocations of agents, and the calls of models outside of them, in order of time."""
@@ -317,8 +321,13 @@ def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...]
 
 
 def _is_form_of(output: str, text: str) -> bool:
-    """Return True for a text, and for JSON that has it as a value."""
-    return output == text or (output.startswith("{") and bool(text) and json.dumps(text, ensure_ascii=False) in output)
+    """Return True for a text, for the same JSON with other spaces, and for JSON that has the text as a value."""
+    if output == text:
+        return True
+    if not text or not output.startswith(("{", "[")):
+        return False
+    is_inside = output.startswith("{") and json.dumps(text, ensure_ascii=False) in output
+    return is_inside or (text[0] == output[0] and parsed(text) == parsed(output))
 
 
 _REPR = re.compile(r"[A-Z]\w*\(\w+=|<[\w.]+ object at ")

@@ -96,7 +96,7 @@ def _message(message: JsonObject) -> JsonObject:
         content = [_unwrapped(part, "message_content") for part in parts]
         # Calls of tools are in `tool_calls`, too.
         row["content"] = [
-            part for part in content if json_object(part).get("type") not in ("tool_use", "tool_call")
+            part for part in content if json_object(part).get("type") not in ("tool_use", "tool_call", "tool-call")
         ] or None
     if isinstance(calls, list) and calls:
         row["tool_calls"] = [call_of_api(_unwrapped(call, "tool_call")) for call in calls]
