@@ -365,6 +365,23 @@ def test_calls_among_the_contents_of_openinference_are_read_once(type_: str) -> 
     assert [(each.tool, each.input) for each in logged.given.response.tool_calls] == [("find", {"order": "7"})]
 
 
+def test_a_result_that_openinference_has_as_a_message_of_the_user_is_one_of_the_tool() -> None:
+    """As in the client of Anthropic for JavaScript."""
+    call = "llm.input_messages.1.message.tool_calls.0.tool_call"
+    logged = answer(
+        {
+            **CONVENTIONS["OpenInference"],
+            "llm.input_messages.1.message.role": "assistant",
+            f"{call}.id": "c1",
+            f"{call}.function.name": "find",
+            "llm.input_messages.2.message.role": "user",
+            "llm.input_messages.2.message.tool_call_id": "c1",
+            "llm.input_messages.2.message.content": "here",
+        }
+    )
+    assert said(logged)[2] == ("tool", "here")
+
+
 @pytest.mark.parametrize(
     ("event", "role", "read_as"),
     [

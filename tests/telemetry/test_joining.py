@@ -80,6 +80,13 @@ def test_a_call_that_continues_another_is_the_same_answer() -> None:
     assert (answer.span_id, answer.is_open, report.open) == (f"{2:016x}", False, 0)
 
 
+def test_a_call_whose_start_is_rounded_down_to_a_millisecond_continues_another() -> None:
+    first = {**call(1, [user("Where?")], ASKS), "endTimeUnixNano": str(int(START) + 250_900_000)}
+    second = call(2, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=0.25)
+    (answer,), report = join(export(first), export(second))
+    assert (answer.text, report.open) == ("Here.", 0)
+
+
 def test_two_users_with_the_same_first_words_are_not_merged() -> None:
     hello, said_hello = [user("Hi")], assistant("Hello")
     exports = [

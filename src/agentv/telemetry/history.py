@@ -10,6 +10,8 @@ from agentv.types.messages import Message
 from agentv.types.messages_json import content_text
 
 _MOST_ENDS = 100_000
+_CLOCK_NS = 1_000_000
+"""Programs in JavaScript round the start of a span down to a millisecond, but not its end."""
 
 
 class Link(Struct, frozen=True):
@@ -47,14 +49,14 @@ class OpenEnds(Struct):
     ) -> Link | None:
         """Return the newest end within the scope that a call with these messages continues, and take it away.
 
-        An end that is later than the start of the call is not continued by it.
+        An end that is later than the start of the call, by their clock, is not continued by it.
         """
         if previous_id is not None and previous_id in self._responses:
             return self._forget(Link(self._responses.pop(previous_id), 0))
         hashes = _hashes(scope, messages)
         for length in range(len(hashes) - 1, 0, -1):  # the longest first; a call has a message of its own
             ends = self._ends.get(hashes[length - 1])
-            found = [place for place, (end_ns, _) in enumerate(ends or ()) if end_ns <= start_ns]
+            found = [place for place, (end_ns, _) in enumerate(ends or ()) if _is_over(end_ns, start_ns)]
             if ends and found:
                 self.ambiguous += len(found) > 1
                 _, name = ends.pop(found[-1])
@@ -79,7 +81,8 @@ class OpenEnds(Struct):
                 found = [
                     (each.end_ns, name)
                     for name, each in asking.items()
-                    if each.end_ns <= start_ns and (given is None or not each.call_ids or given in each.call_ids)
+                    if _is_over(each.end_ns, start_ns)
+                    and (given is None or not each.call_ids or given in each.call_ids)
                 ]
                 if found:
                     self.ambiguous += len(found) > 1
@@ -124,6 +127,10 @@ class OpenEnds(Struct):
             self._asked[name] = hashes[length - 1]
             _limit(self._asking)
             _limit(self._asked)
+
+
+def _is_over(end_ns: int, start_ns: int) -> bool:
+    return end_ns - start_ns < _CLOCK_NS
 
 
 def _limit(items: OrderedDict[Any, Any]) -> None:
