@@ -74,7 +74,8 @@ def merged_spans(spans: Iterable[Span]) -> list[Span]:
         elif span.key not in best or _rank(span) > _rank(best[span.key]):
             best[span.key] = span
     for key, records in logs.items():
-        ordered = [records[content] for content in sorted(records, key=lambda each: (records[each].start_ns, each))]
+        # Programs in JavaScript round times to milliseconds: within one, the order is that in which the records came.
+        ordered = sorted(records.values(), key=lambda each: (each.start_ns, each.file_number, each.line))
         events = tuple(record.events[0] for record in ordered)
         # Log records of a span whose trace is not exported stand for the span.
         base = best.get(key) or replace(ordered[0], name="", events=(), end_ns=ordered[-1].end_ns)
