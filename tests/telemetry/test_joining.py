@@ -244,6 +244,29 @@ def test_a_call_that_two_instrumentations_record_counts_once() -> None:
     assert answer.usage.input == 10
 
 
+def scoped(scope: str, *spans: dict[str, Any]) -> dict[str, Any]:
+    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {"name": scope}, "spans": list(spans)}]}]}
+
+
+def test_a_call_that_two_instrumentations_record_beside_each_other_counts_once() -> None:
+    """As OpenLLMetry for JavaScript records LangChain, without the calls of tools, and its client of OpenAI."""
+    asked, found = [user("Where?")], [user("Where?"), ASKS, FOUND]
+    framework = [
+        call(3, asked, assistant(""), trace=9, parent=2),
+        call(4, [user("Where?"), assistant(""), FOUND], assistant("Here."), trace=9, parent=2, at_s=1),
+    ]
+    client = [
+        call(5, asked, ASKS, trace=9, parent=2, at_s=0.001),
+        call(6, found, assistant("Here."), trace=9, parent=2, at_s=1.001),
+    ]
+    client = [{**each, "endTimeUnixNano": str(int(each["endTimeUnixNano"]) - 2_000_000)} for each in client]
+    (answer,), _ = join(scoped("framework", agent(2, None), *framework), scoped("client", *client))
+    assert texts([answer]) == [("Where?", "", "here", "Here.")]
+    assert [each.tool for message in answer.messages for each in message.tool_calls] == ["find"]
+    assert answer.usage is not None
+    assert (answer.usage.input, answer.usage.requests) == (20, 2)
+
+
 def test_a_stream_has_answers_as_soon_as_enough_time_has_passed() -> None:
     joiner = Joiner(JoinOptions(is_endless=True))
     found = []

@@ -56,7 +56,7 @@ class OpenEnds(Struct):
         hashes = _hashes(scope, messages)
         for length in range(len(hashes) - 1, 0, -1):  # the longest first; a call has a message of its own
             ends = self._ends.get(hashes[length - 1])
-            found = [place for place, (end_ns, _) in enumerate(ends or ()) if _is_over(end_ns, start_ns)]
+            found = [place for place, (end_ns, _) in enumerate(ends or ()) if is_over(end_ns, start_ns)]
             if ends and found:
                 self.ambiguous += len(found) > 1
                 _, name = ends.pop(found[-1])
@@ -81,7 +81,7 @@ class OpenEnds(Struct):
                 found = [
                     (each.end_ns, name)
                     for name, each in asking.items()
-                    if _is_over(each.end_ns, start_ns)
+                    if is_over(each.end_ns, start_ns)
                     and (given is None or not each.call_ids or given in each.call_ids)
                 ]
                 if found:
@@ -129,7 +129,8 @@ class OpenEnds(Struct):
             _limit(self._asked)
 
 
-def _is_over(end_ns: int, start_ns: int) -> bool:
+def is_over(end_ns: int, start_ns: int) -> bool:
+    """Return True unless an end is later than a start, by the clocks of the programs that recorded them."""
     return end_ns - start_ns < _CLOCK_NS
 
 

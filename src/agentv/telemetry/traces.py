@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.telemetry.contents import parsed, with_calls, with_results
 from agentv.telemetry.conventions.reading import read_facts
 from agentv.telemetry.facts import Facts
-from agentv.telemetry.history import OpenEnds
+from agentv.telemetry.history import OpenEnds, is_over
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, ToolCall
@@ -168,7 +168,9 @@ class Trace:
         ]
 
     def _agent(self, root: ReadSpan, members: Sequence[ReadSpan]) -> Invocation:
-        calls = [each for each in members if each.kind == "model" and not self._is_inside_call(each)]
+        calls = _distinct_calls(
+            [each for each in members if each.kind == "model" and not self._is_inside_call(each)]
+        )
         outer = [each for each in calls if not any(above.kind == "tool" for above in self.ancestors(each.span))]
         facts = self._facts_of(root, members)
         chains = _chains(_answered_calls([each for each in outer if each.facts and each.facts.has_content]))
@@ -213,6 +215,35 @@ class Trace:
             (each.facts.session for each in members if each.facts and each.facts.session), None
         )
         return replace(facts, session=session)
+
+
+def _distinct_calls(calls: Sequence[ReadSpan]) -> Sequence[ReadSpan]:
+    """Return calls without those that another instrumentation records beside them; the one that says more stays."""
+    if len({each.span.scope for each in calls}) <= 1:
+        return calls
+    kept: list[ReadSpan] = []
+    for read in calls:
+        place = next((place for place, each in enumerate(kept) if _is_same_call(read, each)), None)
+        if place is None:
+            kept.append(read)
+        elif _said_by(read) > _said_by(kept[place]):
+            kept[place] = read
+    return kept
+
+
+def _is_same_call(one: ReadSpan, other: ReadSpan) -> bool:
+    """Return True for calls of two instrumentations, one during the other, with the same tokens."""
+    usages = [None if each.facts is None else each.facts.usage for each in (one, other)]
+    tokens = {None if usage is None else (usage.input, usage.output) for usage in usages}
+    if one.span.scope == other.span.scope or len(tokens) > 1 or None in tokens:
+        return False
+    outer, inner = sorted((one.span, other.span), key=lambda span: span.start_ns - span.end_ns)
+    return is_over(outer.start_ns, inner.start_ns) and is_over(inner.end_ns, outer.end_ns)
+
+
+def _said_by(read: ReadSpan) -> tuple[int, int]:
+    output = read.facts.output if read.facts is not None else ()
+    return sum(len(each.tool_calls) for each in output), sum(bool(each.content) for each in output)
 
 
 def _answered_calls(calls: Sequence[ReadSpan]) -> list[ReadSpan]:
