@@ -279,6 +279,27 @@ def test_a_stream_has_answers_as_soon_as_enough_time_has_passed() -> None:
     joiner.close()
 
 
+def test_log_records_of_one_millisecond_stay_in_their_order() -> None:
+    said = ["Where?", "Here.", "And the other?"]
+    records = [
+        {
+            "timeUnixNano": START,
+            "traceId": f"{1:032x}",
+            "spanId": f"{1:016x}",
+            "attributes": [attribute("event.name", f"gen_ai.{role}.message")],
+            "body": attribute("", {"content": text})["value"],
+        }
+        for role, text in zip(("user", "assistant", "user"), said, strict=True)
+    ]
+    answered = {**records[0], "attributes": [attribute("event.name", "gen_ai.choice")]}
+    answered["body"] = attribute("", {"message": {"content": "Lost."}})["value"]
+    bare = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    asking = {**span(1, None, bare), "traceId": f"{1:032x}"}
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [*records, answered]}]}]}
+    (answer,), _ = join(logs, export(asking))
+    assert texts([answer]) == [(*said, "Lost.")]
+
+
 def test_a_failed_call_says_why() -> None:
     failed = {**call(1, [user("A?")], assistant("")), "status": {"code": 2, "message": "rate limited"}}
     failed["attributes"] = [each for each in failed["attributes"] if each["key"] != "gen_ai.output.messages"]

@@ -81,8 +81,7 @@ class OpenEnds(Struct):
                 found = [
                     (each.end_ns, name)
                     for name, each in asking.items()
-                    if is_over(each.end_ns, start_ns)
-                    and (given is None or not each.call_ids or given in each.call_ids)
+                    if is_over(each.end_ns, start_ns) and (given is None or not each.call_ids or given in each.call_ids)
                 ]
                 if found:
                     self.ambiguous += len(found) > 1

@@ -168,9 +168,7 @@ class Trace:
         ]
 
     def _agent(self, root: ReadSpan, members: Sequence[ReadSpan]) -> Invocation:
-        calls = _distinct_calls(
-            [each for each in members if each.kind == "model" and not self._is_inside_call(each)]
-        )
+        calls = _distinct_calls([each for each in members if each.kind == "model" and not self._is_inside_call(each)])
         outer = [each for each in calls if not any(above.kind == "tool" for above in self.ancestors(each.span))]
         facts = self._facts_of(root, members)
         chains = _chains(_answered_calls([each for each in outer if each.facts and each.facts.has_content]))
@@ -385,6 +383,7 @@ def usage_of(invocations: Sequence[Invocation]) -> tuple[Usage | None, float | N
 
 _KNOWN = (
     *("gen_ai.", "llm.", "openinference.", "input.", "output.", "traceloop.", "ai.", "langfuse.", "mlflow.", "mastra."),
+    "genkit:",
     *("agent.", "session.", "graph.", "logfire.", "pydantic_ai.", "request_data", "response_data", "operation."),
     *("all_messages_events", "events", "final_result", "model_request_parameters", "code.", "tool.", "metadata"),
 )
