@@ -267,6 +267,27 @@ RECORDINGS: Mapping[str, Recording] = {
         (*_LANGCHAIN_JS, *_EXPORTER_JS),
         ("with_langchain.mjs",),
     ),
+    "ai-sdk-7": Recording(
+        "ai-sdk-7",
+        ("ai@7", "@ai-sdk/openai@4", "@ai-sdk/otel", "zod", *_EXPORTER_JS),
+        ("with_ai_sdk_7.mjs",),
+    ),
+    "openinference-ai-sdk": Recording(
+        "openinference-ai-sdk",
+        ("ai@6", "@ai-sdk/openai@3", "@arizeai/openinference-vercel", "zod", *_EXPORTER_JS),
+        ("with_ai_sdk_openinference.mjs",),
+    ),
+    "openinference-anthropic-js": Recording(
+        "openinference-anthropic-js",
+        ("@anthropic-ai/sdk", "@arizeai/openinference-instrumentation-anthropic", *_EXPORTER_JS),
+        ("raw_anthropic.mjs",),
+        {"ANTHROPIC_OPEN_TELEMETRY": "false"},
+    ),
+    "genkit": Recording(
+        "genkit",
+        ("genkit", "@genkit-ai/compat-oai", "@opentelemetry/sdk-trace-base@1", f"{_EXPORTER_JS[1]}@0.52"),
+        ("with_genkit.mjs",),
+    ),
     "mastra": Recording(
         "mastra",
         ("@mastra/core", "@mastra/observability", "@mastra/otel-exporter", "@ai-sdk/openai", "zod", _EXPORTER_JS[1]),

@@ -76,6 +76,18 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
         "llm.output_messages.0.message.role": "assistant",
         "llm.output_messages.0.message.content": ANSWER,
     },
+    "Genkit flow": {
+        "genkit:type": "action",
+        "genkit:metadata:subtype": "flow",
+        "genkit:input": json.dumps(QUESTION),
+        "genkit:output": json.dumps(ANSWER),
+    },
+    "Genkit call": {
+        "genkit:type": "action",
+        "genkit:metadata:subtype": "model",
+        "genkit:input": json.dumps({"messages": [{"role": "user", "content": [{"text": QUESTION}]}]}),
+        "genkit:output": json.dumps({"candidates": [{"message": {"role": "model", "content": [{"text": ANSWER}]}}]}),
+    },
     "pydantic-ai": {
         "pydantic_ai.all_messages": json.dumps([*ASKED, *REPLIED]),
         "gen_ai.agent.name": "shop",
@@ -344,7 +356,8 @@ def test_messages_model_and_tokens_of_other_forms_are_read(form: str) -> None:
     assert (logged.given.usage.input, logged.given.usage.output) == (12, 5)
 
 
-def test_calls_among_the_contents_of_openinference_are_read_once() -> None:
+@pytest.mark.parametrize("type_", ["tool_use", "tool_call", "tool-call"])
+def test_calls_among_the_contents_of_openinference_are_read_once(type_: str) -> None:
     call = "llm.output_messages.0.message.tool_calls.0.tool_call"
     logged = answer(
         {
@@ -352,7 +365,7 @@ def test_calls_among_the_contents_of_openinference_are_read_once() -> None:
             "llm.output_messages.0.message.content": "",
             "llm.output_messages.0.message.contents.0.message_content.type": "text",
             "llm.output_messages.0.message.contents.0.message_content.text": ANSWER,
-            "llm.output_messages.0.message.contents.1.message_content.type": "tool_use",
+            "llm.output_messages.0.message.contents.1.message_content.type": type_,
             "llm.output_messages.0.message.contents.1.tool_call.id": "c1",
             f"{call}.id": "c1",
             f"{call}.function.name": "find",
@@ -362,6 +375,23 @@ def test_calls_among_the_contents_of_openinference_are_read_once() -> None:
     assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
     assert isinstance(logged.given.response, Message)
     assert [(each.tool, each.input) for each in logged.given.response.tool_calls] == [("find", {"order": "7"})]
+
+
+def test_a_result_that_openinference_has_as_a_message_of_the_user_is_one_of_the_tool() -> None:
+    """As in the client of Anthropic for JavaScript."""
+    call = "llm.input_messages.1.message.tool_calls.0.tool_call"
+    logged = answer(
+        {
+            **CONVENTIONS["OpenInference"],
+            "llm.input_messages.1.message.role": "assistant",
+            f"{call}.id": "c1",
+            f"{call}.function.name": "find",
+            "llm.input_messages.2.message.role": "user",
+            "llm.input_messages.2.message.tool_call_id": "c1",
+            "llm.input_messages.2.message.content": "here",
+        }
+    )
+    assert said(logged)[2] == ("tool", "here")
 
 
 @pytest.mark.parametrize(
@@ -456,6 +486,36 @@ def test_results_of_the_ai_sdk_before_version_4_are_read() -> None:
     assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
     assert isinstance(logged.given.response, Message)
     assert [each.tool for each in logged.given.response.tool_calls] == ["find"]
+
+
+@pytest.mark.parametrize("prefix", ["ai.telemetry.metadata", "ai.settings.context"])
+@pytest.mark.parametrize("name", ["sessionId", "session_id", "threadId", "conversationId", "chatId"])
+def test_each_name_of_a_session_in_the_metadata_of_the_ai_sdk_is_read(prefix: str, name: str) -> None:
+    logged = answer({**CONVENTIONS["messages as JSON"], f"{prefix}.{name}": "s1"})
+    assert logged.given.session_id == "s1"
+
+
+def test_parts_of_genkit_that_are_no_text_are_kept() -> None:
+    photo, data = {"url": "data:image/png;base64,AA==", "contentType": "image/png"}, {"a": 1}
+    content = [{"text": "See"}, {"media": photo}, {"data": data}, {"reasoning": "Hm."}, {"unknown": 1}]
+    logged = answer(
+        {
+            "genkit:type": "action",
+            "genkit:metadata:subtype": "model",
+            "genkit:name": "googleai/m-1",
+            "genkit:input": json.dumps({"messages": [{"role": "user", "content": content}]}),
+            "genkit:output": json.dumps(
+                {"message": {"role": "model", "content": [{"text": ANSWER}]}, "usage": {"inputTokens": 12}}
+            ),
+        }
+    )
+    assert logged.given.model == "m-1"
+    assert logged.given.usage is not None
+    assert logged.given.usage.input == 12
+    [question] = logged.given.message_history
+    assert isinstance(question.content, tuple)
+    kept = [each.type for each in question.content if isinstance(each, DataPart)]
+    assert kept == ["image", "data-data", "reasoning", "data-unknown"]
 
 
 def test_the_page_of_traces_names_the_commits_of_the_conventions() -> None:

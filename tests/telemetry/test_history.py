@@ -5,6 +5,7 @@ import pytest
 from agentv.telemetry.history import End, OpenEnds
 from agentv.types.messages import Message, ToolCall
 
+SECOND = 10**9
 QUESTION, ANSWER, MORE = Message("user", "ping"), Message("assistant", "pong"), Message("user", "again")
 ASKS, RESULT = Message("assistant", None, tool_calls=(ToolCall("find", id="c1"),)), Message("tool", "here")
 
@@ -12,8 +13,8 @@ ASKS, RESULT = Message("assistant", None, tool_calls=(ToolCall("find", id="c1"),
 def test_the_newest_end_before_the_call_is_continued_and_taken_away() -> None:
     ends = OpenEnds()
     for moment in (3, 1, 2, 9):
-        ends.add("", (QUESTION, ANSWER), End(moment, f"at {moment}", session=f"of {moment}"))
-    found = [ends.find("", (QUESTION, ANSWER, MORE), 5) for _ in range(4)]
+        ends.add("", (QUESTION, ANSWER), End(moment * SECOND, f"at {moment}", session=f"of {moment}"))
+    found = [ends.find("", (QUESTION, ANSWER, MORE), 5 * SECOND) for _ in range(4)]
     assert [link and (link.end.name, link.end.session, link.length) for link in found] == [
         ("at 3", "of 3", 2),
         ("at 2", "of 2", 2),

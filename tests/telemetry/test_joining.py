@@ -80,6 +80,13 @@ def test_a_call_that_continues_another_is_the_same_answer() -> None:
     assert (answer.span_id, answer.is_open, report.open) == (f"{2:016x}", False, 0)
 
 
+def test_a_call_whose_start_is_rounded_down_to_a_millisecond_continues_another() -> None:
+    first = {**call(1, [user("Where?")], ASKS), "endTimeUnixNano": str(int(START) + 250_900_000)}
+    second = call(2, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=0.25)
+    (answer,), report = join(export(first), export(second))
+    assert (answer.text, report.open) == ("Here.", 0)
+
+
 def test_two_users_with_the_same_first_words_are_not_merged() -> None:
     hello, said_hello = [user("Hi")], assistant("Hello")
     exports = [
@@ -164,6 +171,53 @@ def test_outermost_agents_under_a_server_are_one_answer_each() -> None:
     assert answers[0].usage.input == 20  # also the inner agent's
 
 
+def traced_function(**more: str) -> dict[str, Any]:
+    """A function that the Langfuse SDK traces, as the root."""
+    return {**span(1, None, {"langfuse.observation.type": "span", **more}), "traceId": f"{9:032x}"}
+
+
+def test_a_traced_function_around_an_agent_is_one_answer() -> None:
+    spans = [
+        traced_function(**{"langfuse.observation.input": "A?", "langfuse.observation.output": "a"}),
+        agent(2, 1),
+        call(3, [user("A?")], assistant("a"), trace=9, parent=2),
+    ]
+    (answer,), _ = join(export(*spans))
+    assert texts([answer]) == [("A?", "a")]
+    assert (answer.span_id, answer.agent) == (f"{1:016x}", "shop")
+    assert answer.usage is not None
+    assert answer.usage.input == 10
+
+
+def test_a_traced_function_without_an_output_is_no_answer_beside_its_agent() -> None:
+    spans = [
+        traced_function(**{"langfuse.observation.input": "A?"}),
+        agent(2, 1),
+        call(3, [user("A?")], assistant("a"), trace=9, parent=2),
+    ]
+    (answer,), _ = join(export(*spans))
+    assert (answer.span_id, answer.text) == (f"{2:016x}", "a")
+
+
+def test_agents_in_one_traced_function_are_an_answer_each() -> None:
+    spans = [
+        traced_function(**{"langfuse.observation.input": "A? B?", "langfuse.observation.output": "a b"}),
+        *(agent(2, 1), call(3, [user("A?")], assistant("a"), trace=9, parent=2)),
+        *(agent(4, 1), call(5, [user("B?")], assistant("b"), trace=9, parent=4, at_s=1)),
+    ]
+    answers, _ = join(export(*spans))
+    assert texts(answers) == [("A?", "a"), ("B?", "b")]
+
+
+def test_an_object_whose_json_has_other_spaces_is_the_same_answer() -> None:
+    spans = [
+        agent(2, None, **{"gen_ai.output.messages": json.dumps([assistant('{"order":"7"}')])}),
+        call(3, [user("Which?")], assistant('{"order": "7"}'), trace=9, parent=2),
+    ]
+    (answer,), _ = join(export(*spans))
+    assert texts([answer]) == [("Which?", '{"order": "7"}')]
+
+
 def test_calls_inside_of_tools_are_not_the_answer() -> None:
     tool = {**span(3, 2, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "ask"}), "traceId": f"{9:032x}"}
     spans = [
@@ -200,6 +254,29 @@ def test_a_call_that_two_instrumentations_record_counts_once() -> None:
     assert answer.usage.input == 10
 
 
+def scoped(scope: str, *spans: dict[str, Any]) -> dict[str, Any]:
+    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {"name": scope}, "spans": list(spans)}]}]}
+
+
+def test_a_call_that_two_instrumentations_record_beside_each_other_counts_once() -> None:
+    """As OpenLLMetry for JavaScript records LangChain, without the calls of tools, and its client of OpenAI."""
+    asked, found = [user("Where?")], [user("Where?"), ASKS, FOUND]
+    framework = [
+        call(3, asked, assistant(""), trace=9, parent=2),
+        call(4, [user("Where?"), assistant(""), FOUND], assistant("Here."), trace=9, parent=2, at_s=1),
+    ]
+    client = [
+        call(5, asked, ASKS, trace=9, parent=2, at_s=0.001),
+        call(6, found, assistant("Here."), trace=9, parent=2, at_s=1.001),
+    ]
+    client = [{**each, "endTimeUnixNano": str(int(each["endTimeUnixNano"]) - 2_000_000)} for each in client]
+    (answer,), _ = join(scoped("framework", agent(2, None), *framework), scoped("client", *client))
+    assert texts([answer]) == [("Where?", "", "here", "Here.")]
+    assert [each.tool for message in answer.messages for each in message.tool_calls] == ["find"]
+    assert answer.usage is not None
+    assert (answer.usage.input, answer.usage.requests) == (20, 2)
+
+
 def test_a_stream_has_answers_as_soon_as_enough_time_has_passed() -> None:
     joiner = Joiner(JoinOptions(is_endless=True))
     found = []
@@ -210,6 +287,27 @@ def test_a_stream_has_answers_as_soon_as_enough_time_has_passed() -> None:
     assert found == ["0", "1", "2"]
     assert [answer.text for answer in joiner.rest()] == ["3", "4"]
     joiner.close()
+
+
+def test_log_records_of_one_millisecond_stay_in_their_order() -> None:
+    said = ["Where?", "Here.", "And the other?"]
+    records = [
+        {
+            "timeUnixNano": START,
+            "traceId": f"{1:032x}",
+            "spanId": f"{1:016x}",
+            "attributes": [attribute("event.name", f"gen_ai.{role}.message")],
+            "body": attribute("", {"content": text})["value"],
+        }
+        for role, text in zip(("user", "assistant", "user"), said, strict=True)
+    ]
+    answered = {**records[0], "attributes": [attribute("event.name", "gen_ai.choice")]}
+    answered["body"] = attribute("", {"message": {"content": "Lost."}})["value"]
+    bare = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"}
+    asking = {**span(1, None, bare), "traceId": f"{1:032x}"}
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [*records, answered]}]}]}
+    (answer,), _ = join(logs, export(asking))
+    assert texts([answer]) == [(*said, "Lost.")]
 
 
 def test_a_failed_call_says_why() -> None:

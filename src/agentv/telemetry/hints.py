@@ -19,8 +19,11 @@ _CODEX = (
     "~/.codex/sessions instead"
 )
 _OTHER = f"see the documentation of the instrumentation for an option that records messages ({CAPTURE} for many)"
+_OPENLLMETRY = "set TRACELOOP_TRACE_CONTENT=true"
+_OPENINFERENCE = "set OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS to false"
 _HINTS: Final = (
     ("com.anthropic.claude_code", _CLAUDE),
+    ("com.anthropic.sdk", "set ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE=content"),
     ("codex_otel", _CODEX),
     ("opentelemetry.instrumentation.genai.openai_agents", _NO_CALLS),
     ("opentelemetry.instrumentation.genai", _LATEST),
@@ -33,7 +36,10 @@ _HINTS: Final = (
         "it records no answers of the chat API; use the Responses API, or openinference-instrumentation-openai-agents",
     ),
     ("opentelemetry.instrumentation.botocore", _LOGS),
-    ("opentelemetry.instrumentation", "set TRACELOOP_TRACE_CONTENT=true"),
+    ("opentelemetry.instrumentation", _OPENLLMETRY),
+    ("@traceloop/instrumentation", _OPENLLMETRY),
+    ("@opentelemetry/instrumentation-openai", _LOGS),
+    ("@elastic/opentelemetry-instrumentation-openai", _LOGS),
     ("openlit", f"set {CAPTURE}=true, and not capture_message_content=False"),
     ("gcp.vertex.agent", f"set {CAPTURE}=true"),
     ("agent_framework", "set ENABLE_SENSITIVE_DATA=true, or call enable_instrumentation(enable_sensitive_data=True)"),
@@ -43,11 +49,13 @@ _HINTS: Final = (
     ("azure.ai", "set AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true"),
     ("litellm", "set litellm.turn_off_message_logging=False"),
     ("langsmith", "set LANGSMITH_HIDE_INPUTS=false and LANGSMITH_HIDE_OUTPUTS=false"),
-    ("openinference", "set OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS to false"),
+    ("openinference", _OPENINFERENCE),
+    ("@arizeai/openinference", _OPENINFERENCE),
     ("pydantic-ai", "use InstrumentationSettings(include_content=True)"),
     ("logfire", "use InstrumentationSettings(include_content=True), and no scrubbing of messages"),
     ("langfuse", "do not set capture_input=False or capture_output=False"),
     ("ai", "set recordInputs and recordOutputs of experimental_telemetry to true"),
+    ("gen_ai", "set recordInputs and recordOutputs of telemetry to true"),
     ("mlflow", "call the autolog() of your framework without log_traces=False"),
 )
 """By the beginning of a scope's name; the first that matches counts."""

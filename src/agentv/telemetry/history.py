@@ -1,6 +1,6 @@
 """Which call or answer continues which: by the id of the previous response, else by the messages it begins with."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from operator import attrgetter
@@ -14,6 +14,8 @@ from agentv.types.messages_json import content_text
 _MOST_ENDS = 100_000
 _MOST_EQUAL = 1_000
 """Of ends with the same messages, which a test of load makes by the thousand."""
+_CLOCK_NS = 1_000_000
+"""Programs in JavaScript round the start of a span down to a millisecond, but not its end."""
 
 
 class End(Struct, frozen=True, order=True, gc=False):
@@ -63,14 +65,14 @@ class OpenEnds(Struct):
     ) -> Link | None:
         """Return the newest end within the scope that a call with these messages continues, and take it away.
 
-        An end that is later than the start of the call is not continued by it.
+        An end that is later than the start of the call, by their clock, is not continued by it.
         """
         if previous_id is not None and previous_id in self._responses:
             return self._taken(Link(self._responses.pop(previous_id), 0))
         hashes = _hashes(scope, messages)
         for length in range(len(hashes) - 1, 0, -1):  # the longest first; a call has a message of its own
             ends = self._ends.get(hashes[length - 1], ())
-            found = bisect_right(ends, start_ns, key=_moment)
+            found = bisect_left(ends, start_ns + _CLOCK_NS, key=_moment)
             if found:
                 self.ambiguous += found > 1
                 self._ends[hashes[length - 1]] = (*ends[: found - 1], *ends[found:])
@@ -95,7 +97,8 @@ class OpenEnds(Struct):
                 found = [
                     each.end
                     for each in asking.values()
-                    if each.end.end_ns <= start_ns and (given is None or not each.call_ids or given in each.call_ids)
+                    if is_over(each.end.end_ns, start_ns)
+                    and (given is None or not each.call_ids or given in each.call_ids)
                 ]
                 if found:
                     self.ambiguous += len(found) > 1
@@ -146,6 +149,11 @@ class OpenEnds(Struct):
                 self._forget(next(iter(asking)))
             elif len(self._asked) > _MOST_ENDS:
                 self._forget(next(iter(self._asked)))
+
+
+def is_over(end_ns: int, start_ns: int) -> bool:
+    """Return True unless an end is later than a start, by the clocks of the programs that recorded them."""
+    return end_ns - start_ns < _CLOCK_NS
 
 
 def _limit(items: OrderedDict[Any, Any]) -> None:

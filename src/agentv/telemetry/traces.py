@@ -2,15 +2,16 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.telemetry.contents import with_calls, with_results
+from agentv.telemetry.contents import parsed, with_calls, with_results
 from agentv.telemetry.conventions.reading import read_facts
 from agentv.telemetry.facts import Facts
-from agentv.telemetry.history import End, OpenEnds
+from agentv.telemetry.history import End, OpenEnds, is_over
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, ToolCall
@@ -74,7 +75,8 @@ def merged_spans(spans: Iterable[Span]) -> list[Span]:
         elif span.key not in best or _rank(span) > _rank(best[span.key]):
             best[span.key] = span
     for key, records in logs.items():
-        ordered = [records[content] for content in sorted(records, key=lambda each: (records[each].start_ns, each))]
+        # Programs in JavaScript round times to milliseconds: within one, the order is that in which the records came.
+        ordered = sorted(records.values(), key=lambda each: (each.start_ns, each.file_number, each.line))
         events = tuple(record.events[0] for record in ordered)
         # Log records of a span whose trace is not exported stand for the span.
         base = best.get(key) or replace(ordered[0], name="", events=(), end_ns=ordered[-1].end_ns)
@@ -102,6 +104,12 @@ class Trace:
     def __init__(self, spans: Sequence[Span]) -> None:
         self.spans = [ReadSpan(span, read_facts(span)) for span in spans]
         self._by_id = {each.span.span_id: each for each in self.spans}
+        self._agents_below = Counter(
+            self.top(each.span).span_id
+            for each in self.spans
+            if each.kind == "agent" and not any(above.kind == "agent" for above in self.ancestors(each.span))
+        )
+        """The number of outermost agents below each root."""
 
     def ancestors(self, span: Span) -> Iterator[ReadSpan]:
         """Yield the spans above a span, the nearest first."""
@@ -119,15 +127,18 @@ class Trace:
     def owner(self, read: ReadSpan) -> ReadSpan | None:
         """Return the invocation that a span belongs to: the outermost agent at or above it, else a root with content.
 
-        The span of a web server or a job has no content of a convention, so that it is none.
+        A root with a question and an answer, such as a traced function, is the invocation if one agent is below it. The
+        span of a web server or a job has no content of a convention, so that it is none.
         """
         chain = [read, *self.ancestors(read.span)]
-        agents = [each for each in chain if each.kind == "agent"]
-        if agents:
-            return agents[-1]
         root = chain[-1]
-        is_unit = root.kind == "step" and root.facts is not None and root.facts.has_content
-        return root if is_unit else None
+        if root.kind == "step" and root.facts is not None:
+            agents_below = self._agents_below[root.span.span_id]
+            is_whole = bool(root.facts.input and root.facts.output)
+            if (agents_below == 0 and root.facts.has_content) or (agents_below == 1 and is_whole):
+                return root
+        agents = [each for each in chain if each.kind == "agent"]
+        return agents[-1] if agents else None
 
     def invocations(self) -> Iterator[Invocation]:
         """Yield the invocations of agents, and the calls of models outside of them, in order of time."""
@@ -165,7 +176,7 @@ class Trace:
         return below
 
     def _agent(self, root: ReadSpan, members: Sequence[ReadSpan]) -> Invocation:
-        calls = [each for each in members if each.kind == "model" and not self._is_inside_call(each)]
+        calls = _distinct_calls([each for each in members if each.kind == "model" and not self._is_inside_call(each)])
         outer = [each for each in calls if not any(above.kind == "tool" for above in self.ancestors(each.span))]
         facts = self._facts_of(root, members)
         chains = _chains(_answered_calls([each for each in outer if each.facts and each.facts.has_content]))
@@ -210,6 +221,36 @@ class Trace:
             (each.facts.session for each in members if each.facts and each.facts.session), None
         )
         return replace(facts, session=session)
+
+
+def _distinct_calls(calls: Sequence[ReadSpan]) -> Sequence[ReadSpan]:
+    """Return calls without those that another instrumentation records beside them; the one that says more stays."""
+    if len({each.span.scope for each in calls}) <= 1:
+        return calls
+    kept: list[ReadSpan] = []
+    places: dict[tuple[int, int], list[int]] = {}
+    for read in calls:
+        usage = None if read.facts is None else read.facts.usage
+        same_tokens = [] if usage is None else places.setdefault((usage.input, usage.output), [])
+        place = next((place for place in same_tokens if _is_same_time(read.span, kept[place].span)), None)
+        if place is None:
+            same_tokens.append(len(kept))
+            kept.append(read)
+        elif _said_by(read) > _said_by(kept[place]):
+            kept[place] = read
+    return kept
+
+
+def _is_same_time(one: Span, other: Span) -> bool:
+    """Return True for spans of two instrumentations, one during the other."""
+    outer, inner = sorted((one, other), key=lambda span: span.start_ns - span.end_ns)
+    is_inside = is_over(outer.start_ns, inner.start_ns) and is_over(inner.end_ns, outer.end_ns)
+    return one.scope != other.scope and is_inside
+
+
+def _said_by(read: ReadSpan) -> tuple[int, int]:
+    output = read.facts.output if read.facts is not None else ()
+    return sum(len(each.tool_calls) for each in output), sum(bool(each.content) for each in output)
 
 
 def _answered_calls(calls: Sequence[ReadSpan]) -> list[ReadSpan]:
@@ -319,8 +360,13 @@ def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...]
 
 
 def _is_form_of(output: str, text: str) -> bool:
-    """Return True for a text, and for JSON that has it as a value."""
-    return output == text or (output.startswith("{") and bool(text) and json.dumps(text, ensure_ascii=False) in output)
+    """Return True for a text, for the same JSON with other spaces, and for JSON that has the text as a value."""
+    if output == text:
+        return True
+    if not text or not output.startswith(("{", "[")):
+        return False
+    is_inside = output.startswith("{") and json.dumps(text, ensure_ascii=False) in output
+    return is_inside or (text[0] == output[0] and parsed(text) == parsed(output))
 
 
 _REPR = re.compile(r"[A-Z]\w*\(\w+=|<[\w.]+ object at ")
@@ -346,6 +392,7 @@ def usage_of(invocations: Sequence[Invocation]) -> tuple[Usage | None, float | N
 
 _KNOWN = (
     *("gen_ai.", "llm.", "openinference.", "input.", "output.", "traceloop.", "ai.", "langfuse.", "mlflow.", "mastra."),
+    "genkit:",
     *("agent.", "session.", "graph.", "logfire.", "pydantic_ai.", "request_data", "response_data", "operation."),
     *("all_messages_events", "events", "final_result", "model_request_parameters", "code.", "tool.", "metadata"),
 )

@@ -4,10 +4,18 @@ from collections.abc import Mapping
 
 from agentv.telemetry.contents import parsed, read_rows, said, system_of, tool_call
 from agentv.telemetry.conventions.session import session_of
-from agentv.telemetry.facts import Facts
+from agentv.telemetry.facts import Facts, Kind
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import first, json_object, text_at, token_usage
 from agentv.types.json_value import JsonValue
+
+_SESSION_KEYS = tuple(
+    f"{prefix}.{name}"
+    for prefix in ("ai.telemetry.metadata", "ai.settings.context")
+    for each in ("session", "conversation", "thread", "chat")
+    for name in (f"{each}Id", f"{each}_id")
+)
+"""What programs name the session in the metadata of a call, and from version 7 on in its context."""
 
 
 def read_ai_sdk(span: Span) -> Facts:
@@ -18,6 +26,8 @@ def read_ai_sdk(span: Span) -> Facts:
         name, call_id = attributes.get("ai.toolCall.name"), attributes.get("ai.toolCall.id")
         arguments, result = attributes.get("ai.toolCall.args"), attributes.get("ai.toolCall.result")
         return Facts(kind="tool", tool=tool_call(name, call_id, arguments, result))
+    # From version 7 on, spans follow the semantic conventions, and few attributes are left.
+    other: Kind | None = "step" if operation else None
     is_model = operation.endswith((".doGenerate", ".doStream"))
     is_agent = operation in ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")
     prompt = json_object(parsed(attributes.get("ai.prompt")))
@@ -34,16 +44,15 @@ def read_ai_sdk(span: Span) -> Facts:
         attributes.get("ai.usage.cachedInputTokens"),
         attributes.get("ai.usage.reasoningTokens"),
     )
-    session = text_at(attributes, "ai.telemetry.metadata.sessionId", "ai.telemetry.metadata.session_id")
     return Facts(
-        kind="model" if is_model else "agent" if is_agent else "step",
+        kind="model" if is_model else "agent" if is_agent else other,
         agent=text_at(attributes, "ai.telemetry.functionId", "resource.name") if is_agent else None,
         system=system_of(first(prompt, "system")),
         input=said(given, "user", "$.attributes.ai.prompt"),
         output=read_rows([row], "$.attributes.ai.response") if is_answer else (),
         usage=usage,
         model=text_at(attributes, "ai.response.model", "ai.model.id"),
-        session=session or session_of(attributes),
+        session=text_at(attributes, *_SESSION_KEYS) or session_of(attributes),
     )
 
 

@@ -92,11 +92,13 @@ def _messages(value: JsonValue) -> tuple[Message, ...]:
 def _message(message: JsonObject) -> JsonObject:
     parts, calls = message.get("contents"), message.get("tool_calls")
     row = {key: message[key] for key in ("role", "content", "tool_call_id") if message.get(key)}
+    if row.get("role") == "user" and "tool_call_id" in row:  # a result in a message of Anthropic's API
+        row["role"] = "tool"
     if isinstance(parts, list) and "content" not in row:
         content = [_unwrapped(part, "message_content") for part in parts]
         # Calls of tools are in `tool_calls`, too.
         row["content"] = [
-            part for part in content if json_object(part).get("type") not in ("tool_use", "tool_call")
+            part for part in content if json_object(part).get("type") not in ("tool_use", "tool_call", "tool-call")
         ] or None
     if isinstance(calls, list) and calls:
         row["tool_calls"] = [call_of_api(_unwrapped(call, "tool_call")) for call in calls]

@@ -14,6 +14,7 @@ from agentv.telemetry.conventions.ai_sdk import read_ai_sdk
 from agentv.telemetry.conventions.gen_ai import read_gen_ai
 from agentv.telemetry.conventions.gen_ai_events import read_events
 from agentv.telemetry.conventions.gen_ai_numbered import read_numbered
+from agentv.telemetry.conventions.genkit import read_genkit
 from agentv.telemetry.conventions.langfuse import read_langfuse
 from agentv.telemetry.conventions.logfire import read_logfire
 from agentv.telemetry.conventions.mastra import read_mastra
@@ -56,6 +57,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("OpenInference", ("openinference.", "llm."), read_openinference, "Arize-ai/openinference@00e2b51591f3"),
     Convention("OpenLLMetry", ("traceloop.",), read_openllmetry, "traceloop/openllmetry@0129a0a5c032"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
+    Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
     Convention("Logfire", ("request_data", "response_data"), read_logfire, "pydantic/logfire@015babe384fb"),
@@ -68,6 +70,7 @@ _CONTENT = (
     *("llm.input_messages", "llm.output_messages", "input.value", "output.value"),
     "traceloop.entity.",
     "mastra.",
+    *("genkit:input", "genkit:output"),
     *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace."),
     *("mlflow.spanInputs", "mlflow.spanOutputs"),
     *("request_data", "response_data"),
