@@ -141,7 +141,7 @@ def test_an_outermost_span_after_the_judgement_is_no_second_answer(start: Start)
     agents.send(outer)
     assert agents.after(30) == []
     assert agents.report.late == 1
-    assert any("because they came after the answer was judged" in note for note in agents.report.notes())
+    assert any("because they came after the answer was complete" in note.text for note in agents.report.notes())
 
 
 def test_a_call_that_comes_after_the_judgement_is_no_second_answer(start: Start) -> None:
@@ -221,7 +221,7 @@ def test_the_end_gives_all_but_running_agents(start: Start) -> None:
     agents.send(question(20, trace=2)[0])
     assert [answer.text for answer in agents.end(agents.now_s)] == ["10"]
     assert agents.report.unfinished == 1
-    assert any("still running" in note for note in agents.report.notes())
+    assert any("still running" in note.text for note in agents.report.notes())
 
 
 def test_the_end_gives_what_has_been_waiting_for_its_outermost_span(start: Start) -> None:
@@ -235,7 +235,7 @@ def test_log_records_without_a_trace_are_counted_and_not_kept(start: Start) -> N
     agents = start()
     agents.send(*spans_of({"resourceLogs": [{"scopeLogs": [{"logRecords": [{"eventName": "gen_ai.choice"}]}]}]}))
     assert (agents.report.untraced, agents.next_due_s()) == (1, None)
-    assert any("names no trace" in note for note in agents.report.notes())
+    assert any("names no trace" in note.text for note in agents.report.notes())
 
 
 def test_a_large_trace_is_given_before_its_end(start: Start) -> None:

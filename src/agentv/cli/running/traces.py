@@ -135,6 +135,7 @@ async def _read(
     from agentv.messages.logs.reading import TraceStep
     from agentv.reports.run.conversations import ReadTraces
     from agentv.types.errors import EvalFileError
+    from agentv.types.input_notes import word_notes
     from agentv.types.records.answer import Origin
 
     answers: list[tuple[Origin, EvaluationInput]] = []
@@ -153,4 +154,4 @@ async def _read(
                 if not isinstance(logged, TraceStep):
                     answers.append((origin, logged.given))
                     on_answer(origin, logged.given)
-    return ReadTraces(answers, errors, tuple(stream.notes()), *stream.counts)
+    return ReadTraces(answers, errors, tuple(word_notes(stream.notes(), left_out="no answer")), *stream.counts)
