@@ -60,8 +60,9 @@ def summary_text(read: ReadTraces) -> Iterator[str]:
         yield f"! {source_of(first.file, first.line, first.part)}  {one_line(error)}{more}"
     if read.errors:
         yield ""
-    spans, traces = _counted(read.spans, "span"), _counted(read.traces, "trace")
-    yield _counted(len(read.answers), "answer") + (f" in {spans} of {traces}" if read.spans else "")
+    spans = f" in {_counted(read.spans, 'span')}" if read.spans else ""
+    traces = f" of {_counted(read.traces, 'trace')}" if read.traces else ""
+    yield f"{_counted(len(read.answers), 'answer')}{spans}{traces}"
     yield from (f"note: {note}" for note in read.notes)
 
 
