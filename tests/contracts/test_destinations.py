@@ -14,6 +14,7 @@ from aiohttp import web
 from msgspec import Struct
 from tests.support.collectors import collecting
 from tests.support.loopback import Answer, hang_up, never_answer, serving
+from tests.support.proxy import proxying
 from tests.support.score_services import (
     API_KEY,
     PUBLIC_KEY,
@@ -253,6 +254,16 @@ def test_the_address_is_shown_without_its_credentials(kind: Kind, project: Proje
     assert code == 0
     assert f" {place.url}" in said
     assert "hush" not in said
+
+
+def test_a_destination_is_reached_through_a_proxy(kind: Kind, project: Project) -> None:
+    with kind.serve(taking) as place, proxying(int(place.url.rpartition(":")[2])) as proxy:
+        project.monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.address}")
+        project.monkeypatch.delenv("NO_PROXY", raising=False)
+        code, said = project.score(*project.name("http://judgements.example:4318"))
+        assert code == 0
+        assert f"{kind.name}: 3 results sent to http://judgements.example:4318\n" in said
+        assert len(place.judgements()) == 6
 
 
 CONFIG = {"evaluators": [{"type": "contains", "name": "greets", "value": "Hello"}]}

@@ -11,7 +11,6 @@ from typing import Self, TypeAlias, cast
 from aiohttp import web
 
 from agentv.execution.gunzip import BrokenGzipError, Gunzip
-from agentv.execution.hosts import host_name, is_loopback, url_of
 from agentv.telemetry.receiving import (
     CONTENT_TYPES,
     Encoding,
@@ -23,6 +22,7 @@ from agentv.telemetry.receiving import (
     refused_body,
 )
 from agentv.telemetry.spans import Span
+from agentv.types.hosts import host_name, is_loopback, url_of
 
 _LOG = logging.getLogger(__name__)
 _HTTP_LOG = logging.getLogger(f"{__name__}.http")

@@ -9,8 +9,8 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
-from agentv.execution.hosts import is_loopback
 from agentv.telemetry.hints import CAPTURE, SEMCONV
+from agentv.types.hosts import is_loopback
 
 DEFAULT_WAIT_S: Final = 2.0
 MAX_WAIT_S: Final = 60.0

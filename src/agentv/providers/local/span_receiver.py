@@ -7,9 +7,9 @@ from functools import partial
 
 from msgspec import Struct
 
-from agentv.execution.hosts import url_of
 from agentv.providers.local.call_spans import SpanInbox
 from agentv.types.failures import Failure
+from agentv.types.hosts import url_of
 from agentv.types.protocols import SharedParts
 from agentv.types.provider import ProviderError
 
