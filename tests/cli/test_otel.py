@@ -1,6 +1,8 @@
 """`--otel`: evaluations sent to an OpenTelemetry collector while a run goes on, and later."""
 
 import json
+import shlex
+import sys
 import time
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from tests.support.loopback import Answer, hang_up, never_answer, serving
 from agentv.engine.stored.sending import END_WAIT_S
 
 DEAD = "http://127.0.0.1:9"
+TRACED_AGENT = Path(__file__).parents[1] / "support" / "traced_agent.py"
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +45,30 @@ def test_a_run_sends_each_judgement_as_span_and_event(project: Project) -> None:
     assert {log.name for log in collector.logs} == {"gen_ai.evaluation.result"}
     assert {span.resource["service.name"] for span in collector.spans} == {"agentv"}
     assert {span.attributes["agentv.run.id"] for span in collector.spans} == {project.run.name}
+
+
+def forwarding(project: Project, url: str) -> None:
+    """Make the target a program whose spans are passed on."""
+    command = f"{shlex.quote(sys.executable)} {shlex.quote(str(TRACED_AGENT))} {{PROMPT}}"
+    settings = {"name": "t", "provider": "cli", "command_template": command, "otel": True, "otel_forward": url}
+    (project.folder / "targets.yaml").write_text(json.dumps({"targets": [settings]}))
+
+
+def test_a_collector_has_the_spans_of_targets_that_evaluations_are_below(project: Project) -> None:
+    with collecting() as collector:
+        forwarding(project, collector.url)
+        _, said = project.call("run", "suite.yaml", f"--otel={collector.url}")
+    assert f"otel: 3 results sent to {collector.url}\n" in said
+    made = {span.span_id: span.trace_id for span in collector.spans if span.name == "span 0"}
+    judged = {span.parent_id: span.trace_id for span in collector.evaluations()}
+    assert len(judged) == 3
+    assert judged.items() <= made.items()
+
+
+def test_spans_of_targets_that_were_not_passed_on_are_a_note_of_the_run(project: Project) -> None:
+    forwarding(project, DEAD)
+    _, said = project.call("run", "suite.yaml")
+    assert f"otel_forward: 3 of 3 exports not passed on to {DEAD} (connection refused)" in said
 
 
 def test_what_was_sent_is_not_sent_again_except_on_request(project: Project) -> None:

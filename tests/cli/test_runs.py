@@ -11,11 +11,15 @@ from tests.support.stored import at_noon, make_result, make_run
 from tests.support.typing_terminal import Terminal
 
 from agentv.cli.upkeep.runs import listed_lines
-from agentv.storage.run.find import list_runs, runs_folder
+from agentv.engine.stored.reviews import ReviewPlan, open_queue
+from agentv.scoring.judges.reviewing import Reviewed, make_label
+from agentv.storage.run.find import find_run, list_runs, runs_folder
 from agentv.storage.run.folder import RunFolder
+from agentv.storage.run.labels import append_labels
 from agentv.storage.run.lock import RunLock
 from agentv.storage.run.stored import open_run
 from agentv.types.failures import Failure
+from agentv.types.records.review import ReviewQueue
 
 Names = Callable[[], list[str]]
 
@@ -132,3 +136,55 @@ def test_a_narrow_list_breaks_no_word(project: Project) -> None:
     assert (len(first) <= 80, second) == (True, "  a-run-with-a-name [release]")
     assert first.endswith("refunds-2026.yaml")
     assert "…" in first
+
+
+@pytest.fixture
+def queue(project: Project) -> ReviewQueue:
+    """Store a run with a review queue of three answers for one person, and a newer run."""
+    project.call("run", "suite.yaml", "--name", "reviewed")
+    stored = open_run(find_run(project.folder / ".agentv", "reviewed"))
+    opened = open_queue(stored, ReviewPlan(n=3, reviewers=("ada",), name="tone"), now=at_noon())
+    project.call("run", "suite.yaml", "--name", "newer")
+    return opened
+
+
+def label_all(project: Project, queue: ReviewQueue) -> None:
+    stored = open_run(find_run(project.folder / ".agentv", "reviewed"))
+    for number, item in enumerate(queue.items):
+        skipped = make_label(queue, item, Reviewed(label_id=f"l{number}"), annotator="ada", time=at_noon())
+        append_labels(stored.folder, [skipped], run_id=stored.run_id)
+
+
+def test_prune_keeps_a_run_whose_review_is_not_finished(project: Project, queue: ReviewQueue) -> None:
+    code, said = project.call("runs", "prune", "--keep", "1", "--yes")
+    missing = f"review {queue.name!r}: 3 of 3 labels are missing"
+    kept = f"kept {queue.run_id}: {missing}; to delete it: agentv runs rm {queue.run_id}\n"
+    assert (code, said) == (0, f"deleted 0 runs\n{kept}")
+    label_all(project, queue)
+    assert project.call("runs", "prune", "--keep", "1", "--yes") == (0, f"{queue.run_id}\ndeleted 1 run\n")
+
+
+def test_rm_asks_for_yes_if_a_review_is_not_finished(project: Project, queue: ReviewQueue) -> None:
+    code, said = project.call("runs", "rm", "reviewed", "newer")
+    assert code == 4
+    assert said == (
+        f"error: {queue.run_id}: review {queue.name!r}: 3 of 3 labels are missing\n"
+        "nothing was deleted; to delete runs whose review is not finished, add --yes\n"
+    )
+    assert len(list_runs(project.folder / ".agentv")) == 2
+    code, said = project.call("runs", "rm", "reviewed", "--yes")
+    assert (code, said.startswith(f"{queue.run_id}\ndeleted 1 run\n")) == (0, True)
+
+
+def test_rm_needs_no_yes_for_a_finished_review(project: Project, queue: ReviewQueue) -> None:
+    label_all(project, queue)
+    assert project.call("runs", "rm", "reviewed") == (0, f"{queue.run_id}\ndeleted 1 run\n")
+
+
+def test_a_review_that_cannot_be_read_is_not_pruned(project: Project, queue: ReviewQueue) -> None:
+    label_all(project, queue)
+    run = find_run(project.folder / ".agentv", "reviewed")
+    (run / "reviews" / f"{queue.name}.json").write_text("{")
+    code, said = project.call("runs", "prune", "--keep", "1", "--yes")
+    assert (code, said.startswith("deleted 0 runs\n")) == (0, True)
+    assert f"review {queue.name!r} cannot be read" in said

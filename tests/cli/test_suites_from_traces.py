@@ -10,6 +10,7 @@ import pytest
 import yaml
 from tests.cli.test_score_transcripts import write_session
 from tests.support.spans import export
+from tests.support.transcripts import claude_record
 from tests.telemetry.test_joining import ASKS, FOUND, assistant, call, user
 
 from agentv.cli.main import main
@@ -202,10 +203,34 @@ def test_notes_report_what_options_did_and_what_was_not_read(generate: Call) -> 
     Path("log.jsonl").write_text('{"id": "1", "prompt": "a", "response": "b"}\n')
     arguments = ("--from-traces", "log.jsonl", "--since", "1d", "--map", "response=reply", "--map", "prompt=ask")
     _, out, _ = generate("--from-traces", "log.jsonl", "--since", "1d", "--sample", "100%", "--sample-by", "session")
-    assert "note: taken, although --since is given, because they have no time: 1 answer\n" in out
+    assert "note: not left out by --since, because they have no time: 1 answer\n" in out
     Path("suite.yaml").unlink()
     _, out, _ = generate(*arguments)
     assert "no line has the path of --map" in out
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("score", "--config", "config.yaml", "--gate", "none"), "not scored"),
+        (("generate", "evals", "--out", "suite.yaml", "--from-traces"), "no case"),
+        (("traces", "show"), "no answer"),
+    ],
+)
+def test_a_prompt_that_is_left_out_is_named_in_the_words_of_the_command(
+    agentv: Call, command: tuple[str, ...], words: str
+) -> None:
+    write_session("Fix it", more=[claude_record("user", "last", "s-a0", "And this?")])
+    _, out, _ = agentv(*command, "sessions")
+    why = "because the agent was interrupted or is still at work: 1 prompt (sessions/s.jsonl:3)"
+    assert f"ote: {words}, {why}\n" in out
+
+
+def test_why_no_suite_is_written_is_in_the_words_of_the_command(generate: Call) -> None:
+    write_session(more=[claude_record("user", "u", None, "Anyone?")])
+    code, out, _ = generate("--from-traces", "sessions")
+    assert code == 5
+    assert out.startswith("NOTHING WRITTEN: no case, because the agent was interrupted or is still at work: 1 prompt")
 
 
 def test_cases_are_added_to_a_suite_that_has_some_of_the_questions(agentv: Call, generate: Call) -> None:

@@ -1,17 +1,20 @@
 """What holds for every destination of results: OpenTelemetry collectors, Langfuse and Phoenix."""
 
+import logging
 import re
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 from msgspec import Struct
 from tests.support.collectors import collecting
 from tests.support.loopback import Answer, hang_up, never_answer, serving
+from tests.support.proxy import proxying
 from tests.support.score_services import (
     API_KEY,
     PUBLIC_KEY,
@@ -24,6 +27,7 @@ from tests.support.score_services import (
     traced_lines,
 )
 
+from agentv import Sampler
 from agentv.cli.main import main
 from agentv.engine.stored.sending import END_WAIT_S
 
@@ -51,6 +55,10 @@ class Kind(Struct):
 
     def options(self, url: str) -> tuple[str, ...]:
         return tuple(self.option.format(url=url).split())
+
+    def keywords(self, url: str) -> dict[str, Any]:
+        """The arguments of a sampler that name the destination."""
+        return {"otel": url} if self.name == "otel" else {"export": self.name}
 
 
 @contextmanager
@@ -246,3 +254,62 @@ def test_the_address_is_shown_without_its_credentials(kind: Kind, project: Proje
     assert code == 0
     assert f" {place.url}" in said
     assert "hush" not in said
+
+
+def test_a_destination_is_reached_through_a_proxy(kind: Kind, project: Project) -> None:
+    with kind.serve(taking) as place, proxying(int(place.url.rpartition(":")[2])) as proxy:
+        project.monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.address}")
+        project.monkeypatch.delenv("NO_PROXY", raising=False)
+        code, said = project.score(*project.name("http://judgements.example:4318"))
+        assert code == 0
+        assert f"{kind.name}: 3 results sent to http://judgements.example:4318\n" in said
+        assert len(place.judgements()) == 6
+
+
+CONFIG = {"evaluators": [{"type": "contains", "name": "greets", "value": "Hello"}]}
+
+
+def test_a_sampler_sends_each_judgement(kind: Kind, project: Project, caplog: pytest.LogCaptureFixture) -> None:
+    with kind.serve(taking) as place:
+        project.name(place.url)
+        with caplog.at_level(logging.WARNING, "agentv"), Sampler(CONFIG, **kind.keywords(place.url)) as sampler:
+            for line in traced_lines(20).splitlines():
+                sampler.offer(line)
+        assert (sampler.stats.judged, len(place.judgements())) == (20, 20)
+    assert caplog.records == []
+
+
+def test_a_sampler_names_what_a_dead_destination_lacks(
+    kind: Kind, project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    project.name(DEAD)
+    with caplog.at_level(logging.WARNING, "agentv"), Sampler(CONFIG, **kind.keywords(DEAD)) as sampler:
+        sampler.offer(traced_lines(1).strip())
+    assert sampler.stats.judged == 1
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"sampler: 1 result unsent to {DEAD} (connection refused); send them later:")
+    with kind.serve(taking) as place:
+        options = project.name(place.url)
+        assert project.call("runs", "export", *options, str(sampler.run_id))[0] == 0
+        assert len(place.judgements()) == 1
+
+
+def test_a_sampler_sends_to_a_collector_and_a_service(kind: Kind, project: Project) -> None:
+    with kind.serve(taking) as place, collecting() as collected:
+        project.name(place.url)
+        with Sampler(CONFIG, **{**kind.keywords(place.url), "otel": collected.url}) as sampler:
+            sampler.offer(traced_lines(1).strip())
+        assert len(collected.evaluations()) == 1
+        assert kind.name == "otel" or len(place.judgements()) == 1
+
+
+def test_a_sampler_names_answers_without_a_trace_that_a_service_cannot_take(
+    kind: Kind, project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    with kind.serve(taking) as place:
+        project.name(place.url)
+        with caplog.at_level(logging.WARNING, "agentv"), Sampler(CONFIG, **kind.keywords(place.url)) as sampler:
+            sampler.offer({"id": "1", "prompt": "Hi", "response": "Hello"})
+        said = [record.getMessage() for record in caplog.records]
+        expected = [] if kind.name == "otel" else [f"sampler: 1 result not sent to {place.url}: no trace id"]
+        assert said == expected

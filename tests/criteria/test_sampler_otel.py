@@ -168,7 +168,10 @@ def test_a_named_run_is_continued_and_nothing_is_sent_twice() -> None:
         ({"otel": 3}, "otel must be True, False or the URL of a collector, not 3"),
         ({"otel": ""}, "otel must be True, False or the URL of a collector, not ''"),
         ({"otel": "localhost:4318"}, "localhost:4318"),
-        ({"name": "live"}, "`name` requires `otel`"),
+        ({"name": "live"}, "`name` requires `otel` or `export`"),
+        ({"export": "jaeger"}, "export must be 'langfuse' or 'phoenix', not 'jaeger'"),
+        ({"export": "langfuse"}, "LANGFUSE_PUBLIC_KEY"),
+        ({"export_reasons": True}, "`export_reasons` requires `export`: 'langfuse' or 'phoenix'"),
         ({"otel_content": True}, "`otel_content` requires `otel`"),
     ],
 )

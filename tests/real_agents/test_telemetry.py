@@ -47,6 +47,6 @@ def test_telemetry_of_codex_has_no_answer_report_names_transcripts(tmp_path: Pat
 
     assert response.text == ANSWER
     assert answers == []
-    assert [note for note in report.notes() if "~/.codex/sessions" in note]
+    assert [note for note in report.notes() if "~/.codex/sessions" in note.text]
     assert QUESTION in str(exports)
     assert ANSWER not in str(exports)

@@ -1,7 +1,7 @@
 """A reference finds the run it names, or the error lists the runs."""
 
 import shutil
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,27 @@ def test_a_reference_finds_its_run(home: Path, reference: str, run_id: str) -> N
 def test_a_renamed_folder_is_found_by_both_names(home: Path, reference: str) -> None:
     (runs_folder(home) / OLD).rename(runs_folder(home) / "the old one")
     assert find_run(home, reference).name == "the old one"
+
+
+@pytest.mark.parametrize("name", ["zz old", "a copy", "0"])
+def test_the_latest_run_is_the_one_that_was_started_last_whatever_its_folder_is_called(home: Path, name: str) -> None:
+    (runs_folder(home) / OLD).rename(runs_folder(home) / name)
+    assert [find_run(home, each).name for each in ("latest", "latest~1", "latest~2")] == [NEW, MIDDLE, name]
+    (runs_folder(home) / NEW).rename(runs_folder(home) / f"{name} new")
+    assert [find_run(home, each).name for each in ("latest", "latest~1")] == [f"{name} new", MIDDLE]
+
+
+def test_a_run_with_an_id_of_another_program_is_sorted_by_its_time(home: Path) -> None:
+    store = RunFolder(runs_folder(home), "an id", clock=lambda: NOON)
+    created_at = datetime(2026, 1, 31, 10, tzinfo=UTC)
+    store.begin(make_run(run_id="an id", created_at=created_at))
+    store.close("finished")
+    assert [find_run(home, each).name for each in ("latest", "latest~1", "latest~2")] == [NEW, "an id", MIDDLE]
+
+
+def test_a_copy_in_the_same_project_is_not_later_than_the_run(home: Path) -> None:
+    shutil.copytree(runs_folder(home) / NEW, runs_folder(home) / "zz copy")
+    assert [find_run(home, each).name for each in ("latest", "latest~1")] == [NEW, "zz copy"]
 
 
 def test_an_id_that_several_folders_have_asks_for_a_folder(home: Path) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,9 +29,13 @@ class Tools:
 
     shared: SharedParts
     home: str
+    notes: list[str] = field(default_factory=list)
 
     def find_run(self, reference: str) -> str:
         return str(find_run(Path(self.home), reference))
+
+    def note(self, message: str) -> None:
+        self.notes.append(message)
 
     def recorded_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
         return whole_rows(Path(path)) if has_whole_rows(Path(path)) else None
@@ -50,12 +54,19 @@ def make_request(question: str = "Where is my order?", **fields: object) -> Prov
     return ProviderRequest(question, **{"eval_case_id": "case-1", **fields})  # type: ignore[arg-type] # a test's own
 
 
-def with_provider(target: ResolvedTarget, use: Callable[[Provider], Awaitable[T]], *, home: Path | str = ".") -> T:
-    """Make the target's provider, use it, and close what it opened."""
+def with_provider(
+    target: ResolvedTarget,
+    use: Callable[[Provider], Awaitable[T]],
+    *,
+    home: Path | str = ".",
+    notes: list[str] | None = None,
+) -> T:
+    """Make the target's provider, use it, and close what it opened. `notes` gets its notes on the run."""
+    said = [] if notes is None else notes
 
     async def run() -> T:
         async with asyncio.timeout(2 * PATIENCE_S), SharedResources() as shared:
-            provider = PROVIDERS.get(target.provider).load_factory()(target, Tools(shared, str(home)))
+            provider = PROVIDERS.get(target.provider).load_factory()(target, Tools(shared, str(home), said))
             try:
                 return await use(provider)
             finally:

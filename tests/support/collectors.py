@@ -1,6 +1,7 @@
 """OTLP collectors on loopback: a healthy one that decodes with opentelemetry-proto, and ones that misbehave."""
 
 import asyncio
+import json
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -101,6 +102,14 @@ def take(collector: Collector, path: str, body: bytes) -> None:
                 )
 
 
+def take_json(collector: Collector, body: bytes) -> None:
+    """Read the spans of a request in JSON, which are sent as they were received."""
+    for group in json.loads(body)["resourceSpans"]:
+        for span in (span for scope in group["scopeSpans"] for span in scope["spans"]):
+            ids = (span["traceId"], span["spanId"], span.get("parentSpanId", ""))
+            collector.spans.append(Received(span["name"], *ids, values_of([]), {}, 0, 0))
+
+
 Handle = Callable[[web.Request], Awaitable[web.Response]]
 
 
@@ -152,7 +161,10 @@ def collecting(
         response = respond(request, collector)
         if response is None:
             collector.bodies.append(body)
-            take(collector, request.path, body)
+            if request.content_type == "application/json":
+                take_json(collector, body)
+            else:
+                take(collector, request.path, body)
             on_taken(request.path)
             response = web.Response(content_type="application/x-protobuf")
         collector.arrived.set()

@@ -77,8 +77,8 @@ def test_a_session_of_codex_is_reported_because_it_logs_no_answers() -> None:
     answers, report = join_spans(recorded("codex"))
     (note,) = report.notes()
     assert answers == []
-    assert note.startswith("1 question has no answer in the traces of codex_otel: Codex logs prompts")
-    assert "~/.codex/sessions" in note
+    assert note.text.startswith("1 question has no answer in the traces of codex_otel: Codex logs prompts")
+    assert "~/.codex/sessions" in note.text
 
 
 @pytest.mark.parametrize("name", ["claude", "codex"])
@@ -108,14 +108,14 @@ def test_texts_that_are_not_recorded_are_reported_with_what_records_them(prompt:
         [*claude("user_prompt", 0, prompt=prompt), *claude("assistant_response", 1, response=response)]
     )
     assert answers == []
-    assert [each.startswith(note) and "OTEL_LOG_USER_PROMPTS=1" in each for each in report.notes()] == [True]
+    assert [each.text.startswith(note) and "OTEL_LOG_USER_PROMPTS=1" in each.text for each in report.notes()] == [True]
 
 
 def test_inputs_of_tools_that_are_not_recorded_are_reported() -> None:
     (answer,), report = join_spans([*asked_and_answered(), *claude("tool_result", 2, tool_name="Bash")])
     assert [call.tool for each in answer.messages for call in each.tool_calls] == ["Bash"]
     (note,) = report.notes()
-    assert note == "not read in 1 span: claude_code.tool_result has no tool_input; set OTEL_LOG_TOOL_DETAILS=1"
+    assert note.text == "not read in 1 span: claude_code.tool_result has no tool_input; set OTEL_LOG_TOOL_DETAILS=1"
 
 
 def test_earlier_prompts_of_a_session_are_history() -> None:
@@ -148,7 +148,7 @@ def test_a_failed_prompt_says_why() -> None:
 def test_events_without_a_prompt_are_reported() -> None:
     answers, report = join_spans(record(CODEX, "codex.tool_result", 0, {"conversation.id": "c", "tool_name": "x"}))
     assert answers == []
-    assert [note.partition(":")[0] for note in report.notes()] == [
+    assert [note.text.partition(":")[0] for note in report.notes()] == [
         "1 answer has no messages in the traces of codex_otel"
     ]
 

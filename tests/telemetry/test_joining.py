@@ -105,7 +105,7 @@ def test_two_users_with_the_same_first_words_are_not_merged() -> None:
     assert answers[2].session == answers[1].session  # the newest end first
     assert answers[3].session == answers[0].session
     assert report.ambiguous == 1
-    assert any("may continue several conversations" in note for note in report.notes())
+    assert any("may continue several conversations" in note.text for note in report.notes())
 
 
 def test_an_id_of_a_conversation_keeps_users_apart() -> None:
@@ -435,13 +435,13 @@ def test_a_question_without_an_answer_is_counted() -> None:
     request["attributes"] = [each for each in request["attributes"] if "output" not in each["key"]]
     answers, report = join(export(request))
     (note,) = report.notes()
-    assert (answers, note.startswith("1 question has no answer in the traces of")) == ([], True)
+    assert (answers, note.text.startswith("1 question has no answer in the traces of")) == ([], True)
 
 
 def test_an_answer_without_a_question_is_noted() -> None:
     answers, report = join(export(call(1, [], assistant("Here."))))
     (note,) = report.notes()
-    assert (texts(answers), note.startswith("1 answer has no question in the traces of")) == ([("Here.",)], True)
+    assert (texts(answers), note.text.startswith("1 answer has no question in the traces of")) == ([("Here.",)], True)
 
 
 def test_calls_that_no_message_has_come_from_the_spans_of_the_tools() -> None:

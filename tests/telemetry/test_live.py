@@ -16,6 +16,7 @@ from agentv.telemetry.live import LiveJoiner
 from agentv.telemetry.spans import Span, spans_of
 
 IDLE_S = 600.0
+DETAILS = "gen_ai.client.inference.operation.details"
 LOCAL, REMOTE = {"flags": 0x100}, {"flags": 0x300}
 
 
@@ -141,7 +142,7 @@ def test_an_outermost_span_after_the_judgement_is_no_second_answer(start: Start)
     agents.send(outer)
     assert agents.after(30) == []
     assert agents.report.late == 1
-    assert any("because they came after the answer was judged" in note for note in agents.report.notes())
+    assert any("because they came after the answer was complete" in note.text for note in agents.report.notes())
 
 
 def test_a_call_that_comes_after_the_judgement_is_no_second_answer(start: Start) -> None:
@@ -221,7 +222,7 @@ def test_the_end_gives_all_but_running_agents(start: Start) -> None:
     agents.send(question(20, trace=2)[0])
     assert [answer.text for answer in agents.end(agents.now_s)] == ["10"]
     assert agents.report.unfinished == 1
-    assert any("still running" in note for note in agents.report.notes())
+    assert any("still running" in note.text for note in agents.report.notes())
 
 
 def test_the_end_gives_what_has_been_waiting_for_its_outermost_span(start: Start) -> None:
@@ -231,11 +232,47 @@ def test_the_end_gives_what_has_been_waiting_for_its_outermost_span(start: Start
     assert [answer.text for answer in agents.end(agents.now_s)] == ["20"]
 
 
-def test_log_records_without_a_trace_are_counted_and_not_kept(start: Start) -> None:
+def logged(number: int, question: str, *, response: str | None = None, event: str = DETAILS) -> Span:
+    """A log record without a trace that has the messages of a call."""
+    given = call(number, [user(question)], assistant(f"Answer to {question}"))["attributes"]
+    more = [] if response is None else [attribute("gen_ai.response.id", response)]
+    record = {"eventName": event, "timeUnixNano": str(10**18 + number), "attributes": [*given, *more]}
+    (found,) = spans_of({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]})
+    return found
+
+
+def test_a_log_record_without_a_trace_is_an_answer_after_the_wait_for_its_span(start: Start) -> None:
+    agents = start(JoinOptions(idle_s=30))
+    agents.send(logged(1, "Where?"))
+    agents.send(logged(2, "When?"), logged(2, "When?"))
+    assert agents.after(29) == []
+    assert agents.after(1) == ["Answer to Where?", "Answer to When?"]
+    agents.send(logged(2, "When?"))
+    assert agents.after(30) == []
+    assert (agents.report.traces, agents.report.untraced, agents.report.doubled) == (0, 0, 2)
+
+
+def test_a_received_log_record_without_a_trace_names_none(start: Start) -> None:
     agents = start()
-    agents.send(*spans_of({"resourceLogs": [{"scopeLogs": [{"logRecords": [{"eventName": "gen_ai.choice"}]}]}]}))
+    agents.send(logged(1, "Where?"))
+    (answer,) = agents.end(agents.now_s)
+    assert (answer.text, answer.trace_id) == ("Answer to Where?", "")
+
+
+def test_a_log_record_of_a_response_that_a_span_has_is_not_a_second_answer(start: Start) -> None:
+    agents = start()
+    record = logged(1, "Where?", response="r1")
+    agents.send(record)
+    agents.send(call(2, [user("Where?")], assistant("Answer to Where?"), more={"gen_ai.response.id": "r1"}))
+    assert agents.after(PATIENCE_S) == ["Answer to Where?"]
+    assert agents.after(IDLE_S) == []
+
+
+def test_other_log_records_without_a_trace_are_counted_and_not_kept(start: Start) -> None:
+    agents = start()
+    agents.send(*spans_of({"resourceLogs": [{"scopeLogs": [{"logRecords": [{"eventName": "app.started"}]}]}]}))
     assert (agents.report.untraced, agents.next_due_s()) == (1, None)
-    assert any("names no trace" in note for note in agents.report.notes())
+    assert any("names no trace" in note.text for note in agents.report.notes())
 
 
 def test_a_large_trace_is_given_before_its_end(start: Start) -> None:

@@ -85,7 +85,7 @@ def read_all(data: bytes) -> tuple[list[ReadLine], list[str]]:
     lines = TraceLines(JoinOptions(), ["log"])
     taken = lines.take(Line("log", 1, data))
     try:
-        return [*([] if taken is None else [taken]), *lines.rest()], list(lines.notes())
+        return [*([] if taken is None else [taken]), *lines.rest()], [note.text for note in lines.notes()]
     finally:
         lines.close()
 

@@ -140,7 +140,7 @@ def test_traces_without_content_are_reported_once_with_what_supplies_it(name: st
     answers, report = read(name)
     assert answers == []
     (note,) = report.notes()
-    assert hint in note
+    assert hint in note.text
 
 
 def test_calls_whose_results_are_not_recorded_are_in_one_answer() -> None:
@@ -166,7 +166,7 @@ def test_messages_without_their_contents_are_reported_like_no_messages() -> None
     answers, report = join_spans(bare)
     assert answers == []
     (note,) = report.notes()
-    assert "no messages in the traces of opentelemetry.instrumentation.openai_v2: set OTEL_" in note
+    assert "no messages in the traces of opentelemetry.instrumentation.openai_v2: set OTEL_" in note.text
 
 
 def without_content(event: SpanEvent) -> SpanEvent:
@@ -204,7 +204,7 @@ def told(lines: Sequence[Line]) -> tuple[list[Any], list[str]]:
         rows = (
             [each["timestamp"], each["id"], each["messages"], each.get("usage"), each["session_id"]] for each in found
         )
-        return sorted(rows, key=lambda row: row[:2]), sorted(traces.notes())
+        return sorted(rows, key=lambda row: row[:2]), sorted(note.text for note in traces.notes())
 
 
 @settings(max_examples=300 if IS_NIGHTLY else 25)

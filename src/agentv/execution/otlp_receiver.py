@@ -11,7 +11,6 @@ from typing import Self, TypeAlias, cast
 from aiohttp import web
 
 from agentv.execution.gunzip import BrokenGzipError, Gunzip
-from agentv.execution.hosts import host_name, is_loopback, url_of
 from agentv.telemetry.receiving import (
     CONTENT_TYPES,
     Encoding,
@@ -23,6 +22,7 @@ from agentv.telemetry.receiving import (
     refused_body,
 )
 from agentv.telemetry.spans import Span
+from agentv.types.hosts import host_name, is_loopback, url_of
 
 _LOG = logging.getLogger(__name__)
 _HTTP_LOG = logging.getLogger(f"{__name__}.http")
@@ -63,7 +63,8 @@ class OtlpReceiver:
     `deliver` gets the spans of each request, and the path before `/v1/traces` without slashes around it; it returns
     False for a path that does not exist. Requests are refused for the moment while `is_full` returns True: exporters
     repeat them. Without a `token`, only this machine can send: the host must be a loopback address, and requests from
-    pages of a browser are refused. `on_problem` gets each kind of wrong request once, as a sentence.
+    pages of a browser are refused. `on_problem` gets each kind of wrong request once, as a sentence; `on_accepted` gets
+    the signal, the content type and the decompressed body of each request that was accepted.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class OtlpReceiver:
         token: str | None = None,
         is_full: Callable[[], bool] = lambda: False,
         on_problem: Callable[[str], None] = lambda _sentence: None,
+        on_accepted: Callable[[str, str, bytes], None] = lambda _signal, _type, _body: None,
         max_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         if token is None and not is_loopback(host):
@@ -87,6 +89,7 @@ class OtlpReceiver:
         self._token = token
         self._is_full = is_full
         self._on_problem = on_problem
+        self._on_accepted = on_accepted
         self._max_bytes = max_bytes
         self._held_bytes = 0
         self._problems: set[str] = set()
@@ -160,10 +163,12 @@ class OtlpReceiver:
         prefix, signal = found
         if self._is_full():
             raise self._busy("too many spans wait to be read")
-        export = read_export(signal, encoding, await self._body(request))
+        body = await self._body(request)
+        export = read_export(signal, encoding, body)
         self.metrics += signal == "metrics"
         if not self._deliver(prefix, export.spans):
             raise RefusedError(404, f"/{prefix[:100]} is not known here")
+        self._on_accepted(signal, CONTENT_TYPES[encoding], body)
         return _response(accepted_body(signal, encoding, export), encoding)
 
     def _check_access(self, request: web.BaseRequest) -> None:

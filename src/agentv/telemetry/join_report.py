@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from agentv.telemetry.hints import content_hint
+from agentv.types.input_notes import InputNote, left_out
 
 
 class JoinReport(Struct):
@@ -40,7 +41,7 @@ class JoinReport(Struct):
     """Traces without an agent or a call of a model."""
     problems: Counter[str] = field(default_factory=Counter)
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[InputNote]:
         """Yield what a user should know."""
         for counts, single, several, lacks in (
             (self.without_content, "answer has", "answers have", "messages"),
@@ -50,36 +51,37 @@ class JoinReport(Struct):
             for scope, count in sorted(counts.items()):
                 name = scope or "an instrumentation without a name"
                 what = _counted(count, single, several)
-                yield f"{what} no {lacks} in the traces of {name}: {content_hint(scope)}"
+                yield InputNote(f"{what} no {lacks} in the traces of {name}: {content_hint(scope)}")
         if self.not_generative:
             what = _counted(self.not_generative, "trace has", "traces have")
-            yield f"{what} no agent and no call of a model, so that there is nothing to judge"
+            yield InputNote(f"{what} no agent and no call of a model, so that there is no answer")
         if self.open:
             what = _counted(self.open, "answer ends", "answers end")
-            yield f"{what} with a call of a tool that nothing continues; see metadata.incomplete"
+            yield InputNote(f"{what} with a call of a tool that nothing continues; see metadata.incomplete")
         if self.ambiguous:
             what = _counted(self.ambiguous, "call", "calls")
-            yield f"{what} may continue several conversations with the same messages; each continues the newest"
+            same = "with the same messages; each continues the newest"
+            yield InputNote(f"{what} may continue several conversations {same}")
         if self.guessed:
             what = _counted(self.guessed, "answer has", "answers have")
-            yield f"{what} several conversations with models; the last one was taken"
+            yield InputNote(f"{what} several conversations with models; the last one was taken")
         yield from self._notes_of_streams()
         for problem, count in sorted(self.problems.items()):
-            yield f"not read in {_counted(count, 'span', 'spans')}: {problem}"
+            yield InputNote(f"not read in {_counted(count, 'span', 'spans')}: {problem}")
 
-    def _notes_of_streams(self) -> Iterator[str]:
+    def _notes_of_streams(self) -> Iterator[InputNote]:
         if self.unfinished:
             what = _counted(self.unfinished, "trace", "traces")
-            yield f"not scored, because the agent is still running, or its outermost span is not exported: {what}"
+            yield left_out(f"because the agent is still running, or its outermost span is not exported: {what}")
         if self.late:
             what = _counted(self.late, "span", "spans")
-            yield f"not scored, because they came after the answer was judged: {what} of an agent or a model"
+            yield left_out(f"because they came after the answer was complete: {what} of an agent or a model")
         if self.cut:
             what = _counted(self.cut, "trace was", "traces were")
-            yield f"{what} judged before its end, because too many spans were waiting"
+            yield InputNote(f"{what} joined before its end, because too many spans were waiting")
         if self.untraced:
             what = _counted(self.untraced, "log record names", "log records name")
-            yield f"{what} no trace, so no answer is read from {'it' if self.untraced == 1 else 'them'}"
+            yield InputNote(f"{what} no trace, so no answer is read from {'it' if self.untraced == 1 else 'them'}")
 
 
 def _counted(count: int, single: str, several: str) -> str:

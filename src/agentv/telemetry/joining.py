@@ -14,7 +14,7 @@ from agentv.telemetry.closed import ClosedTraces
 from agentv.telemetry.contents import with_results
 from agentv.telemetry.history import End, OpenEnds, input_key
 from agentv.telemetry.join_report import JoinReport
-from agentv.telemetry.shelf import SpanShelf
+from agentv.telemetry.shelf import SpanShelf, is_untraced
 from agentv.telemetry.spans import Span
 from agentv.telemetry.traces import Invocation, Trace, merged_spans, metadata_of, usage_of, without_system
 from agentv.types.messages import Message
@@ -124,8 +124,8 @@ class Joiner:
             self.report.late += len(completing)
             found = [each for each in found if each.root.span_id not in completing]
             self._closed.add(trace_id, read.trace)
-        self.report.traces += not is_known
-        if not read.found and not trace_id:
+        self.report.traces += not (is_known or is_untraced(trace_id))
+        if not read.found and is_untraced(trace_id):
             self.report.untraced += len(read.trace.spans)
         elif not read.found and not is_known:
             self.report.not_generative += 1

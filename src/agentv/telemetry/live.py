@@ -6,7 +6,9 @@ from msgspec.structs import replace
 
 from agentv.telemetry.answers import TracedAnswer
 from agentv.telemetry.arrivals import AT_WORK_S, PATIENCE_S, SETTLE_S, Arrivals, gap_of
+from agentv.telemetry.conventions.reading import read_facts
 from agentv.telemetry.joining import NS_PER_S, Joiner, JoinOptions, ReadTrace
+from agentv.telemetry.shelf import key_of
 from agentv.telemetry.spans import LOG_EVENT, Span
 
 _MOST_BYTES = 2**30
@@ -47,14 +49,15 @@ class LiveJoiner(Joiner):
             placed = replace(span, file=file, line=line)
             if self._agents.take(placed, int(now_s * NS_PER_S)):
                 continue
-            if not span.trace_id:
+            if not span.trace_id and read_facts(span) is None:
                 self.report.untraced += 1
                 continue
+            trace_id = key_of(span)
             self._shelf.add(placed)
             is_outermost = not span.parent_id and span.name != LOG_EVENT
-            self._arrivals.add(span.trace_id, now_s, is_outermost=is_outermost)
-            if self._shelf.size_of(span.trace_id) > self._most_bytes_of_trace:
-                self._large.add(span.trace_id)
+            self._arrivals.add(trace_id, now_s, is_outermost=is_outermost)
+            if self._shelf.size_of(trace_id) > self._most_bytes_of_trace:
+                self._large.add(trace_id)
 
     def due(self, now_s: float) -> Iterator[TracedAnswer]:
         """Yield the answers of the traces that are complete; spans may be received in between."""

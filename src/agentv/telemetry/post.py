@@ -8,23 +8,24 @@ import gzip
 import http.client
 import socket
 import ssl
-from base64 import b64encode
 from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from threading import Event, Timer
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.telemetry.endpoint import Endpoint
+from agentv.telemetry.proxies import basic_credentials, proxy_for, proxy_headers
 from agentv.version import __version__
 
 _RETRYABLE = frozenset({408, 429, 500, 502, 503, 504})
 _UNSUPPORTED = frozenset({404, 405, 415, 501})
 _MAX_RESPONSE = 1 << 20
 _TOO_LARGE = 413
+_HTTP_PORT = 80
 _OK = range(200, 300)
 _USER_AGENT = f"agentv/{__version__}"
 
@@ -72,22 +73,25 @@ class Refused(Struct, frozen=True):
 def post(endpoint: Endpoint, body: bytes, *, content_type: str) -> Accepted | Refused:
     """Send a request. No redirect is followed, as it would take the headers elsewhere."""
     expired = Event()
-    connection = None
+    connection, via = None, ""
     try:
-        connection = _connection(endpoint)
-        connection.connect()
+        proxy = proxy_for(endpoint.url)
+        via = "" if proxy is None else f"proxy {urlsplit(proxy).netloc.rpartition('@')[2]}: "
+        connection = _connection(endpoint, proxy)
         # The client's own time limit is for each read: a collector that drips bytes would never exceed it.
-        timer = Timer(endpoint.timeout_s, _abort, (connection.sock, expired))
+        timer = Timer(endpoint.timeout_s, _abort, (connection, expired))
         timer.daemon = True
         timer.start()
         try:
-            return _exchange(connection, endpoint, body, content_type, expired)
+            connection.connect()
+            via = ""
+            return _exchange(connection, endpoint, body, content_type=content_type, proxy=proxy, expired=expired)
         finally:
             timer.cancel()
     except (OSError, http.client.HTTPException, ValueError) as error:
         if expired.is_set() or isinstance(error, TimeoutError):
-            return Refused(f"no answer within {endpoint.timeout_s:g} s")
-        return Refused(_reason(error))
+            return Refused(f"{via}no answer within {endpoint.timeout_s:g} s")
+        return Refused(f"{via}{_reason(error)}")
     finally:
         if connection is not None:
             connection.close()
@@ -95,25 +99,35 @@ def post(endpoint: Endpoint, body: bytes, *, content_type: str) -> Accepted | Re
 
 def _reason(error: OSError | http.client.HTTPException | ValueError) -> str:
     match error:
+        case _UnknownProxyError():
+            return str(error)
         case http.client.RemoteDisconnected():
             return "the connection was closed without an answer"
         case ssl.SSLError():
             return f"TLS: {error.reason or 'failed'}"
         case OSError():
-            return (error.strerror or type(error).__name__).lower()
+            return (error.strerror or str(error) or type(error).__name__).lower()
         case _:
             return f"no valid HTTP response ({type(error).__name__})"
 
 
 def _exchange(
-    connection: http.client.HTTPConnection, endpoint: Endpoint, body: bytes, content_type: str, expired: Event
+    connection: http.client.HTTPConnection,
+    endpoint: Endpoint,
+    body: bytes,
+    *,
+    content_type: str,
+    proxy: str | None,
+    expired: Event,
 ) -> Accepted | Refused:
     parts = urlsplit(endpoint.url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     headers = {"Content-Type": content_type, "User-Agent": _USER_AGENT}
-    if parts.username is not None:
-        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Authorization"] = f"Basic {b64encode(credentials.encode()).decode()}"
+    if proxy is not None and parts.scheme == "http":
+        path = f"http://{parts.netloc.rpartition('@')[2]}{path}"
+        headers.update(proxy_headers(proxy))
+    if (basic := basic_credentials(endpoint.url)) is not None:
+        headers["Authorization"] = basic
     if endpoint.is_compressed:
         body = gzip.compress(body, compresslevel=6, mtime=0)
         headers["Content-Encoding"] = "gzip"
@@ -128,22 +142,34 @@ def _exchange(
     return Refused(f"HTTP {response.status}", response.status, retry_after_s, answer)
 
 
-def _connection(endpoint: Endpoint) -> http.client.HTTPConnection:
-    parts = urlsplit(endpoint.url)
-    host = parts.hostname or ""
+def _connection(endpoint: Endpoint, proxy: str | None) -> http.client.HTTPConnection:
+    """Return a connection to the endpoint or to its proxy, through which one with TLS goes as a tunnel."""
+    parts, via = urlsplit(endpoint.url), urlsplit(proxy or endpoint.url)
+    if proxy is not None and via.scheme != "http":
+        raise _UnknownProxyError(f"it has the scheme {via.scheme!r}; only http:// is supported")
+    host, port = via.hostname or "", via.port
     if parts.scheme == "http":
-        return http.client.HTTPConnection(host, parts.port, timeout=endpoint.timeout_s)
+        return http.client.HTTPConnection(host, port, timeout=endpoint.timeout_s)
     context = ssl.create_default_context(cafile=endpoint.certificate)
     if endpoint.client_certificate is not None:
         context.load_cert_chain(endpoint.client_certificate, endpoint.client_key)
-    return http.client.HTTPSConnection(host, parts.port, timeout=endpoint.timeout_s, context=context)
+    connection = http.client.HTTPSConnection(
+        host, port or (None if proxy is None else _HTTP_PORT), timeout=endpoint.timeout_s, context=context
+    )
+    if proxy is not None:
+        connection.set_tunnel(parts.hostname or "", parts.port, dict(proxy_headers(proxy)))
+    return connection
 
 
-def _abort(connected: socket.socket, expired: Event) -> None:
+class _UnknownProxyError(ValueError):
+    """A proxy of a kind that cannot be used."""
+
+
+def _abort(connection: http.client.HTTPConnection, expired: Event) -> None:
     """End a request that takes too long, in the middle of whatever it waits for."""
     expired.set()
-    with suppress(OSError):  # it is closed already
-        connected.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError, AttributeError):  # it is closed already, or not connected yet
+        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _retry_after_s(header: str) -> float | None:

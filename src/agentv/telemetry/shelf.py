@@ -7,10 +7,23 @@ from tempfile import SpooledTemporaryFile
 import msgspec
 from msgspec import Struct, field
 
-from agentv.telemetry.spans import Span
+from agentv.telemetry.spans import LOG_EVENT, Span
 
 _MEMORY_BYTES = 16 * 2**20
 _UNUSED_BYTES = 16 * 2**20
+
+
+_UNTRACED = "without a trace: "
+
+
+def key_of(span: Span) -> str:
+    """Return the trace that a span is kept with; a log record without one has a trace of its own."""
+    return span.trace_id or (f"{_UNTRACED}{span.span_id}" if span.name == LOG_EVENT else "")
+
+
+def is_untraced(trace_id: str) -> bool:
+    """Return True for log records without a trace."""
+    return not trace_id or trace_id.startswith(_UNTRACED)
 
 
 class _Shelved(Struct):
@@ -46,9 +59,10 @@ class SpanShelf:
 
     def add(self, span: Span) -> None:
         """Add a span."""
-        trace = self._traces.get(span.trace_id)
+        trace_id = key_of(span)
+        trace = self._traces.get(trace_id)
         if trace is None:
-            trace = self._traces[span.trace_id] = _Shelved(span.start_ns, span.end_ns)
+            trace = self._traces[trace_id] = _Shelved(span.start_ns, span.end_ns)
         trace.start_ns, trace.end_ns = min(trace.start_ns, span.start_ns), max(trace.end_ns, span.end_ns)
         self._write(trace, self._encode(span))
 
@@ -85,7 +99,7 @@ class SpanShelf:
 
     def _ordered(self, traces: Iterable[str]) -> list[str]:
         """Return traces in order of their start; log records without a trace come last."""
-        return sorted(traces, key=lambda trace_id: (not trace_id, self._traces[trace_id].start_ns, trace_id))
+        return sorted(traces, key=lambda trace_id: (is_untraced(trace_id), self._traces[trace_id].start_ns, trace_id))
 
     def spans(self, trace_id: str) -> Iterator[Span]:
         """Return the spans of a trace."""

@@ -51,6 +51,10 @@ class ProviderTools(Protocol):
     def find_run(self, reference: str) -> str:
         """Return the folder of a stored run by id, name, path or `latest`. Raises ConfigError that lists the runs."""
 
+    @property
+    def note(self) -> Callable[[str], None]:
+        """Adds a note to the run."""
+
     def recorded_rows(self, path: str) -> Iterator[tuple[int, JsonObject]] | None:
         """Yield the records of a table, a JSON document or OTLP exports, each with its line; None for JSON Lines.
 

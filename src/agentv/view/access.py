@@ -6,7 +6,7 @@ from hmac import compare_digest
 
 from msgspec import Struct
 
-from agentv.execution.hosts import host_name, is_loopback
+from agentv.types.hosts import host_name, is_loopback
 
 _TOKEN_BYTES = 24
 

@@ -198,8 +198,9 @@ class Library:
 
     def run_before(self, stored: StoredRun) -> str | None:
         """Return the id of the newest earlier run with the same eval files, or None."""
-        earlier = [folder for folder in list_run_folders(self.home) if folder.name < stored.folder.name]
-        for folder in reversed(earlier):
+        folders = list_run_folders(self.home)
+        place = folders.index(stored.folder) if stored.folder in folders else 0
+        for folder in reversed(folders[:place]):
             with suppress(OSError):
                 other = StoredRun(folder)
                 if other.suites == stored.suites:

@@ -13,10 +13,10 @@ from typing import Self, TypeAlias, TypeVar
 
 from aiohttp import web
 
-from agentv.execution.hosts import url_of
 from agentv.reports.text.markup import Html, element
 from agentv.reports.text.printable import one_line
 from agentv.types.errors import AgentvError
+from agentv.types.hosts import url_of
 from agentv.types.messages_json import compact_json
 from agentv.view.access import READER, SECURITY_HEADERS, Access, is_same_origin
 from agentv.view.address import BadAddressError, Query, path_to

@@ -38,13 +38,13 @@ from agentv.storage.run.stored import open_run
 from agentv.telemetry.joining import JoinOptions
 from agentv.templating.secrets import secret_values
 from agentv.types.errors import ConfigError, EvalFileError
+from agentv.types.input_notes import word_notes
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages_json import pretty_json
 from agentv.types.records.answer import Origin, ResultKey, source_of
 
 _MAX_NAMES = 3
-_WORDS = {"not scored": "no case", "scored": "taken"}
-"""The beginnings of notes about what `agentv score` reads, and what they are here."""
+_NO_CASE = "no case"
 UNREADABLE = "cannot be read, or have no answer because it failed, as 'agentv traces show' explains"
 STEP = "are steps of a trace"
 
@@ -168,9 +168,7 @@ class _AnswerReader:
 
     def notes(self) -> Iterator[str]:
         """Yield what in the files was not read as an answer, and which options found nothing."""
-        for note in (*self.lines.notes(), *self.filter.notes()):
-            begun = next((each for each in _WORDS if note.startswith(each)), "")
-            yield _WORDS.get(begun, "") + note.removeprefix(begun)
+        yield from word_notes((*self.lines.notes(), *self.filter.notes()), left_out=_NO_CASE)
         for name, path in self._options.paths.items():
             if name not in self._mapped:
                 yield f"no line has the path of --map {name}={path}"
@@ -227,16 +225,18 @@ class _Written:
             return f"no answer in these files failed or ended with an error in run {self._judged.run_id}"
         if cases.unusable:
             return "no answer can become a case"
-        return reader.filter.why_none() or "; ".join(reader.lines.notes()) or "there are no answers in the files"
+        notes = word_notes(reader.lines.notes(), left_out=_NO_CASE)
+        return reader.filter.why_none() or "; ".join(notes) or "there are no answers in the files"
 
     def notes(self) -> list[str]:
         """Return what became no case and why, and what to look at before the file is shared."""
         cases = self._reader.cases
         notes = [
-            f"no case, because they {reason}: {places.count:,} ({places})" for reason, places in cases.unusable.items()
+            f"{_NO_CASE}, because they {reason}: {places.count:,} ({places})"
+            for reason, places in cases.unusable.items()
         ]
         if cases.repeated:
-            notes.append(f"no case, because their question has one already: {count_text(cases.repeated, 'answer')}")
+            notes.append(f"{_NO_CASE}, because their question has one already: {count_text(cases.repeated, 'answer')}")
         if cases.without_system:
             many = count_text(cases.without_system, "case")
             notes.append(f"system prompt left out of {many}; --with-system includes it")

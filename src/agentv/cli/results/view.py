@@ -36,9 +36,9 @@ def command(
     path, 'latest' or 'latest~1'; one run opens its page, two open their comparison. With
     --store, the named runs are pulled from the team database first.
     """
-    from agentv.execution.hosts import is_unspecified
     from agentv.storage.run.stored import StoredRun
     from agentv.types.errors import ConfigError
+    from agentv.types.hosts import is_unspecified
     from agentv.view.access import Access
     from agentv.view.address import path_to
     from agentv.view.library import Library

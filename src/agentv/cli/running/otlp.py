@@ -68,7 +68,7 @@ def take_otlp_options(given: dict[str, Any], files: Sequence[str]) -> OtlpOption
 
 def make_otlp_options(address: str, token: str | None, variable: str = TOKEN_VARIABLE) -> OtlpOptions:
     """Return an address with its token. Raises ConfigError for one that cannot be used."""
-    from agentv.execution.hosts import is_loopback
+    from agentv.types.hosts import is_loopback
 
     host, port = parse_address(address)
     if token is not None and not (token.strip() and token.isascii() and token.isprintable()):
@@ -136,7 +136,7 @@ def _why(error: OSError | UnicodeError) -> str:
 
 def announcement(url: str, options: OtlpOptions) -> str:
     """Return where traces are received, and how a program is made to send them there."""
-    from agentv.execution.hosts import is_unspecified, url_of
+    from agentv.types.hosts import is_unspecified, url_of
 
     if is_unspecified(options.host):
         url = url_of(socket.gethostname(), int(url.rpartition(":")[2]))

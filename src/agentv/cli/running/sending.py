@@ -3,7 +3,6 @@
 The results are sent while it runs, and its end says what was sent.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,27 +10,20 @@ from typing import Any
 import click
 
 from agentv.cli.options import SendingOptions
+from agentv.engine.stored.destinations import collector_destination, service_destination
 from agentv.engine.stored.sending import BackgroundExport, ExportReport
-from agentv.loading.files.dotenv import load_env
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import printable
-from agentv.telemetry.collector import find_collector
 from agentv.telemetry.destination import Destination
-from agentv.telemetry.langfuse import LangfuseDestination
-from agentv.telemetry.otlp import OtlpDestination
-from agentv.telemetry.phoenix import PhoenixDestination
 from agentv.types.errors import StorageError
 
 
 def destinations(options: SendingOptions) -> Iterator[Destination[Any]]:
     """Yield where results are sent. Raises ConfigError for a destination that cannot be used."""
     if options.otel is not None:
-        collector = find_collector(options.otel.url, os.environ)
-        yield OtlpDestination(collector, with_content=options.otel.with_content, env=os.environ)
+        yield collector_destination(options.otel.url, with_content=options.otel.with_content)
     if options.service is not None:
-        env = load_env(Path.cwd(), os.environ)
-        service = LangfuseDestination if options.service.name == "langfuse" else PhoenixDestination
-        yield service(env, with_reasons=options.service.with_reasons)
+        yield service_destination(options.service.name, with_reasons=options.service.with_reasons)
 
 
 def make_exports(options: SendingOptions, home: Path) -> list[BackgroundExport]:

@@ -130,15 +130,20 @@ async def _read(
     stream: LogStream | LiveTraces,
     on_answer: Callable[[Origin, EvaluationInput], None] = lambda _origin, _answer: None,
 ) -> ReadTraces:
+    from collections import Counter
+
+    from agentv.engine.criteria.lines import steps_note
     from agentv.execution.processes.line_stream import Line
     from agentv.loading.suites.recorded import read_log_line
     from agentv.messages.logs.reading import TraceStep
     from agentv.reports.run.conversations import ReadTraces
     from agentv.types.errors import EvalFileError
+    from agentv.types.input_notes import word_notes
     from agentv.types.records.answer import Origin
 
     answers: list[tuple[Origin, EvaluationInput]] = []
     errors: list[tuple[Origin, str]] = []
+    steps: Counter[str] = Counter()
     async for batch in stream.batches():
         for line in batch:
             if not isinstance(line, Line):
@@ -150,7 +155,10 @@ async def _read(
                 except EvalFileError as error:
                     errors.append((origin, "; ".join(problem.message for problem in error.problems)))
                     continue
-                if not isinstance(logged, TraceStep):
-                    answers.append((origin, logged.given))
-                    on_answer(origin, logged.given)
-    return ReadTraces(answers, errors, tuple(stream.notes()), *stream.counts)
+                if isinstance(logged, TraceStep):
+                    steps[logged.kind] += 1
+                    continue
+                answers.append((origin, logged.given))
+                on_answer(origin, logged.given)
+    notes = [*stream.notes(), *([steps_note(steps)] if steps else [])]
+    return ReadTraces(answers, errors, tuple(word_notes(notes, left_out="no answer")), *stream.counts)

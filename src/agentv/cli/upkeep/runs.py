@@ -128,15 +128,25 @@ def _marks(run: "ListedRun") -> "Iterator[str]":
 def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
     """Delete runs with all their data.
 
-    RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'. A run that is in progress is not deleted.
+    RUN is a run id or its prefix, a name, a path, 'latest' or 'latest~1'. A run that is in progress is not deleted, and
+    one whose review is not finished only after confirmation or with --yes.
     """
     from pathlib import Path
 
     from agentv.loading.files.places import find_home
     from agentv.storage.run.find import find_run
+    from agentv.storage.run.housekeeping import unfinished_reviews
+    from agentv.types.errors import ConfigError
 
     home = find_home(Path.cwd())
-    return _delete(list(dict.fromkeys(find_run(home, run) for run in runs)), yes=yes, as_json=as_json)
+    folders = list(dict.fromkeys(find_run(home, run) for run in runs))
+    reviewed = [f"{folder.name}: {'; '.join(missing)}" for folder in folders if (missing := unfinished_reviews(folder))]
+    if reviewed and not yes and not sys.stdin.isatty():
+        advice = "nothing was deleted; to delete runs whose review is not finished, add --yes"
+        raise ConfigError("\n".join([*reviewed, advice]))
+    for each in reviewed:
+        click.echo(f"not finished: {each}", err=True)
+    return _delete(folders, yes=yes, as_json=as_json)
 
 
 @command.command("prune", short_help="Delete old runs; keep the newest N and tagged runs.")
@@ -146,14 +156,18 @@ def rm_command(runs: tuple[str, ...], *, yes: bool, as_json: bool) -> int:
 def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
     """Delete old runs.
 
-    The newest N runs, tagged runs and runs in progress are not deleted.
+    The newest N runs, tagged runs, runs in progress and runs whose review is not finished are not deleted.
     """
     from pathlib import Path
 
     from agentv.loading.files.places import find_home
-    from agentv.storage.run.housekeeping import prunable_runs
+    from agentv.storage.run.housekeeping import prunable_runs, unfinished_reviews
 
-    return _delete(list(prunable_runs(find_home(Path.cwd()), keep=keep)), yes=yes, as_json=as_json)
+    folders = list(prunable_runs(find_home(Path.cwd()), keep=keep))
+    kept = {folder: missing for folder in folders if (missing := unfinished_reviews(folder))}
+    for folder, missing in kept.items():
+        click.echo(f"kept {folder.name}: {'; '.join(missing)}; to delete it: agentv runs rm {folder.name}", err=True)
+    return _delete([folder for folder in folders if folder not in kept], yes=yes, as_json=as_json)
 
 
 @command.command("tag")

@@ -416,5 +416,6 @@ def _stored_run_files(run: str, base_dir: str, plan: RunPlan, run_id: str | None
     folder = run_folder(run, base_dir, lambda named: str(find_run(home, named, without=run_id)))
     yield from (path for pattern in _RUN_FILES for path in folder.glob(pattern) if path.is_file())
     if run.startswith("latest~"):
-        newer = (other for other in list_run_folders(home) if other.name > folder.name and other.name != run_id)
-        yield from (other / "run.json" for other in newer)
+        folders = list_run_folders(home)
+        newer = folders[folders.index(folder) + 1 :] if folder in folders else ()
+        yield from (other / "run.json" for other in newer if other.name != run_id)

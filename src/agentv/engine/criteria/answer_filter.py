@@ -10,6 +10,7 @@ from agentv.scoring.keys.identity import DigestSet
 from agentv.storage.run.find import list_run_folders, readable_run
 from agentv.storage.run.stored import StoredRun
 from agentv.types.evaluation_input import EvaluationInput
+from agentv.types.input_notes import InputNote, left_out
 from agentv.types.records.answer import ResultKey
 from agentv.types.records.result import CaseResult
 
@@ -89,14 +90,14 @@ class AnswerFilter(Struct):
             return f"{answers} judged by earlier runs named {self.judged.name!r}"
         return None if self.since is None else f"there are no answers since {self.since:%Y-%m-%d %H:%M} UTC"
 
-    def notes(self) -> Iterator[str]:
-        """Yield what was not judged."""
+    def notes(self) -> Iterator[InputNote]:
+        """Yield what was left out."""
         if self.known and self.judged is not None:
-            yield f"not scored, because earlier runs named {self.judged.name!r} judged them: {_answers(self.known)}"
+            yield left_out(f"because earlier runs named {self.judged.name!r} judged them: {_answers(self.known)}")
         if self.older:
-            yield f"not scored, because they are older than --since: {_answers(self.older)}"
+            yield left_out(f"because they are older than --since: {_answers(self.older)}")
         if self.without_time:
-            yield f"scored, although --since is given, because they have no time: {_answers(self.without_time)}"
+            yield InputNote(f"not left out by --since, because they have no time: {_answers(self.without_time)}")
 
 
 def _answers(count: int) -> str:

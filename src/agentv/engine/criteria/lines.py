@@ -1,7 +1,7 @@
 """The lines of logs as tasks: each is read, recognised if the run has it already, and given a result key."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -23,11 +23,14 @@ from agentv.telemetry.joining import JoinOptions
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure
+from agentv.types.input_notes import InputNote, left_out, word_notes
 from agentv.types.json_value import JsonValue
 from agentv.types.problems import Problem
 from agentv.types.protocols import Clock
 from agentv.types.records.answer import Origin, source_of
 from agentv.types.records.result import CaseResult
+
+_LEFT_OUT = "not scored"
 
 
 class LogReading(Struct, frozen=True):
@@ -59,7 +62,7 @@ class LineSource(Protocol):
         """Return the sampling key if no line had it; None otherwise, or if there is no sampling key."""
 
     @property
-    def notes(self) -> Callable[[], Iterable[str]]:
+    def notes(self) -> Callable[[], Iterable[InputNote]]:
         """Returns what the user should know of the stream, such as what in it was not read as an answer."""
 
 
@@ -167,16 +170,14 @@ class LogAnswers(Struct):
             return reason
         if self.read:
             return f"no line is in the sample ({self.read:,} read)"
-        return "; ".join(self.lines.notes()) or "there are no lines"
+        return "; ".join(word_notes(self.lines.notes(), left_out=_LEFT_OUT)) or "there are no lines"
 
     def notes(self) -> Iterator[str]:
         """Yield what the user should know of the lines that were read."""
         yield from self.notes_of_lines
-        yield from self.lines.notes()
-        yield from self.filter.notes()
+        yield from word_notes((*self.lines.notes(), *self.filter.notes()), left_out=_LEFT_OUT)
         if self.steps:
-            kinds = ", ".join(f"{count:,} {kind}{'s' if count > 1 else ''}" for kind, count in self.steps.items())
-            yield f"not scored, because they are parts of a trace: {kinds}; --map response=PATH scores them too"
+            yield f"{steps_note(self.steps).worded(_LEFT_OUT)}; --map response=PATH scores them too"
         if self.answers_read:
             for name in (name for name in self.reading.paths if name not in self.mapped_fields):
                 yield f"no line has the path of --map {name}={self.reading.paths[name]}"
@@ -191,6 +192,12 @@ class LogAnswers(Struct):
             yield f"{lines} the id of a stored line, but another answer; pipe the same stream, from its start"
         if (key := self.lines.missing_key()) is not None:
             yield f"no line has the sampling key {key!r}: each line was sampled independently"
+
+
+def steps_note(steps: Mapping[str, int]) -> InputNote:
+    """Return the note on parts of traces that are no answers, from their number by kind."""
+    kinds = ", ".join(f"{count:,} {kind}{'s' if count > 1 else ''}" for kind, count in steps.items())
+    return left_out(f"because they are parts of a trace: {kinds}")
 
 
 def _origin_of(line: ReadLine) -> Origin:

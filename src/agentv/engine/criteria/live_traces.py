@@ -14,6 +14,7 @@ from agentv.telemetry.hints import content_hint
 from agentv.telemetry.joining import JoinOptions
 from agentv.telemetry.live import LiveJoiner
 from agentv.telemetry.spans import Span
+from agentv.types.input_notes import InputNote
 
 OTLP: Final = "otlp"
 """The file name in the origin of received answers; each request is a line."""
@@ -102,10 +103,10 @@ class LiveTraces:
             async with asyncio.timeout(None if due_s is None else max(0.0, due_s - self._clock())):
                 await self._changed.wait()
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[InputNote]:
         """Yield what is not certain of the traces, and what was not understood."""
         if not self._joiner.report.spans:
-            yield "no traces arrived"
+            yield InputNote("no traces arrived")
         yield from self._joiner.report.notes()
 
     @property

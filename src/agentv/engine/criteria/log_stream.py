@@ -28,6 +28,7 @@ from agentv.storage.records.json_line import decode_value
 from agentv.telemetry.binary import BINARY_SUFFIXES, is_framed, looks_binary
 from agentv.telemetry.joining import JoinOptions
 from agentv.types.errors import ConfigError, EvalFileError
+from agentv.types.input_notes import InputNote
 from agentv.types.messages_json import compact_json
 from agentv.types.records.answer import source_of
 
@@ -50,7 +51,7 @@ class SampledLines:
     """
 
     def __init__(
-        self, stream: LineBatches, sample: Sample, notes: Callable[[], Iterable[str]] = tuple[str, ...]
+        self, stream: LineBatches, sample: Sample, notes: Callable[[], Iterable[InputNote]] = tuple[InputNote, ...]
     ) -> None:
         self.read = self.keyed = 0
         self.notes = notes
@@ -195,7 +196,7 @@ class LogStream:
                 previous = batch[index]
             yield batch
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[InputNote]:
         """Yield what in the files was not read as an answer, and what is not certain of traces."""
         yield from self._transcripts.notes()
         yield from self._traces.notes()

@@ -32,7 +32,8 @@ from agentv.types.json_value import JsonValue, camel_case, snake_case
 
 if TYPE_CHECKING:
     from agentv.engine.criteria.sampled_run import SampledRun
-    from agentv.telemetry.otlp import OtlpDestination
+    from agentv.engine.stored.destinations import ServiceName
+    from agentv.telemetry.destination import Destination
 
 log = logging.getLogger("agentv")
 
@@ -75,7 +76,8 @@ class Sampler:
     is the treatment of unknown keys of a line: "metadata" keeps them, "error" refuses the line.
 
     With `otel`, True or the URL of an OpenTelemetry collector, the judgements are also stored in a run, called `name`,
-    and sent from there; `otel_content` also sends questions, answers and explanations.
+    and sent from there; `otel_content` also sends questions, answers and explanations. `export`, "langfuse" or
+    "phoenix", does the same for a service that has the traces; `export_reasons` also sends explanations.
 
     Use it as a context manager, synchronous or asynchronous: entering waits until the sampler is warm, leaving until
     all lines are judged, `flush_s` seconds at most. Otherwise it starts with the first line, and is closed when the
@@ -102,6 +104,8 @@ class Sampler:
         on_result: Callable[[AggregatedEvaluationResult], object] | None = None,
         otel: bool | str = False,
         otel_content: bool = False,
+        export: "ServiceName | None" = None,
+        export_reasons: bool = False,
         name: str | None = None,
     ) -> None:
         for option, number in (("queue", queue), ("workers", workers)):
@@ -116,7 +120,9 @@ class Sampler:
         self._max_queued, self._workers, self._flush_s, self._extra = queue, workers, flush_s, extra
         self._on_result = on_result
         self._name = name
-        self._destination = _destination_of(otel, otel_content=otel_content, name=name)
+        self._destinations = _destinations_of(
+            otel=otel, export=export, otel_content=otel_content, export_reasons=export_reasons, name=name
+        )
         self._set_up()
         self._runner.check()
         call_in_forks(self._reset_after_fork)
@@ -197,7 +203,7 @@ class Sampler:
 
     @property
     def run_id(self) -> str | None:
-        """The id of the latest run of this process; None without `otel`, and before the first judgement."""
+        """The id of the latest run of this process; None without `otel` or `export`, and before the first judgement."""
         return None if self._run_of_thread is None else self._run_of_thread.run_id
 
     def start(self) -> None:
@@ -373,12 +379,12 @@ class Sampler:
                 run.close()
 
     def _new_run(self) -> "SampledRun | None":
-        """Return the run in which this thread stores its judgements; None without `otel`."""
-        if self._destination is None:
+        """Return the run in which this thread stores its judgements; None if they are sent nowhere."""
+        if not self._destinations:
             return None
         from agentv.engine.criteria.sampled_run import SampledRun  # noqa: PLC0415 - few samplers send judgements
 
-        return SampledRun(self._runner.tasks, self._destination, name=self._name, path=self._config.path)
+        return SampledRun(self._runner.tasks, self._destinations, name=self._name, path=self._config.path)
 
     async def _judge(self, queued: "_QueuedLine") -> None:
         try:
@@ -434,19 +440,17 @@ class Sampler:
             )
 
 
-def _destination_of(otel: object, *, otel_content: bool, name: str | None) -> "OtlpDestination | None":
-    """Return where judgements are sent; None if `otel` is False. Raises ConfigError."""
-    if otel is False:
-        given = "otel_content" if otel_content else "name" if name is not None else None
-        if given is not None:
-            raise ConfigError(f"`{given}` requires `otel`: True, or the URL of a collector")
-        return None
-    url = otel if isinstance(otel, str) else None
-    if not url and otel is not True:
-        raise ConfigError(f"otel must be True, False or the URL of a collector, not {otel!r}")
-    from agentv.engine.criteria.sampled_run import find_destination  # noqa: PLC0415 - few samplers send judgements
+def _destinations_of(
+    *, otel: object, export: "ServiceName | None", otel_content: bool, export_reasons: bool, name: str | None
+) -> "tuple[Destination[Any], ...]":
+    """Return where judgements are sent; () if nowhere. Raises ConfigError."""
+    if otel is False and export is None and not otel_content and not export_reasons:
+        if name is not None:
+            raise ConfigError("`name` requires `otel` or `export`, because only judgements that are sent have a run")
+        return ()
+    from agentv.engine.criteria.sampled_run import find_destinations  # noqa: PLC0415 - few samplers send judgements
 
-    return find_destination(url, with_content=otel_content)
+    return tuple(find_destinations(otel=otel, export=export, otel_content=otel_content, export_reasons=export_reasons))
 
 
 _QueuedLine: TypeAlias = tuple[int, bytes | EvaluationInput]

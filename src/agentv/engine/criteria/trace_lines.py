@@ -11,6 +11,7 @@ from agentv.telemetry.joining import Joiner, JoinOptions
 from agentv.telemetry.spans import is_trace, spans_of
 from agentv.telemetry.wire import WireError
 from agentv.types.errors import EvalFileError
+from agentv.types.input_notes import InputNote
 from agentv.types.json_value import JsonObject
 from agentv.types.messages_json import compact_json
 
@@ -80,7 +81,7 @@ class TraceLines:
         """The number of spans and of traces."""
         return self._joiner.report.spans, self._joiner.report.traces
 
-    def notes(self) -> Iterator[str]:
+    def notes(self) -> Iterator[InputNote]:
         """Yield what the user should know of the traces."""
         yield from self._joiner.report.notes()
 

@@ -21,6 +21,7 @@ from agentv.messages.transcripts.reading import PROGRAM_NAMES, Program
 from agentv.messages.transcripts.turns import Conversation, Turn, answers_of
 from agentv.scoring.keys.identity import DigestSet
 from agentv.types.evaluation_input import moment_of
+from agentv.types.input_notes import InputNote, left_out
 from agentv.types.records.answer import source_of
 
 _SHOWN = 3
@@ -135,25 +136,29 @@ class TranscriptLines(Struct):
             return moment_of(turn.ended_at) < self.since
         return False
 
-    def notes(self) -> Iterator[str]:
-        """Yield what in the transcripts was not judged, with the first places."""
+    def notes(self) -> Iterator[InputNote]:
+        """Yield what in the transcripts is no answer, with the first places."""
         for (program, what), places in self.unread.items():
-            yield f"not read in transcripts of {PROGRAM_NAMES[program]}: {what}: {places.count:,} ({places})"
+            where = f"{places.count:,} ({places})"
+            yield InputNote(f"not read in transcripts of {PROGRAM_NAMES[program]}: {what}: {where}")
         for why, places in (
-            ("not scored, because the agent was interrupted or is still at work", self.open_turns),
-            ("not scored, because the user took them back", self.abandoned),
-            ("not scored, because they ended before --since", self.older),
-            ("scored once, although resumed or forked sessions repeat them", self.copies),
+            ("because the agent was interrupted or is still at work", self.open_turns),
+            ("because the user took them back", self.abandoned),
+            ("because they ended before --since", self.older),
         ):
             if places.count:
-                yield f"{why}: {_counted(places, 'prompt')}"
+                yield left_out(f"{why}: {_counted(places, 'prompt')}")
+        if self.copies.count:
+            once = "read once, although resumed or forked sessions repeat them"
+            yield InputNote(f"{once}: {_counted(self.copies, 'prompt')}")
         alone = [file for file, session in self.included.items() if session not in self.sessions]
         if subagents := sorted([*self.subagents, *alone]):
-            yield f"not scored, because a subagent wrote them: {_counted(Places.of(subagents), 'transcript')}"
+            yield left_out(f"because a subagent wrote them: {_counted(Places.of(subagents), 'transcript')}")
         if self.unchanged.count:
-            yield f"not opened, because they have not changed since --since: {_counted(self.unchanged, 'file')}"
+            since = "because they have not changed since --since"
+            yield InputNote(f"not opened, {since}: {_counted(self.unchanged, 'file')}")
         if self.others.count:
-            yield f"not read, because they are not transcripts: {_counted(self.others, 'file')}"
+            yield InputNote(f"not read, because they are not transcripts: {_counted(self.others, 'file')}")
 
 
 def _counted(places: Places, noun: str) -> str:

@@ -96,6 +96,12 @@ def load_transcripts(path: Path, program: Program, *, since: datetime | None = N
     yield Transcript(replace(conversation, unread=(*conversation.unread, *unread)), tuple(lost))
 
 
+def read_start(path: Path, size: int) -> bytes:
+    """Return the first bytes of a file, decompressed. Raises UNREADABLE."""
+    with _opened(path) as file:
+        return file.read(size)
+
+
 def _opened(path: Path) -> IO[bytes]:
     with path.open("rb") as file:
         is_gzip = file.read(len(_GZIP)) == _GZIP

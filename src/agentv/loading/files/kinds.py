@@ -140,13 +140,18 @@ def start_of(path: Path) -> str:
     return data.removeprefix(BYTE_ORDER_MARK).decode(errors="replace")
 
 
+def record_schema(path: Path) -> str | None:
+    """Return the kind of agentv's own records in a JSON Lines file, such as `result`; None for any other file."""
+    schema = _RECORD_SCHEMA.search(_first_line(path))
+    return None if schema is None else schema[1]
+
+
 def record_noun(path: Path) -> str | None:
     """Return a noun for agentv's own records in a JSON Lines file, such as `results`; None for any other file."""
-    line = _first_line(path)
-    if (schema := _RECORD_SCHEMA.search(line)) is not None:
-        return _RECORD_NOUNS.get(schema[1], f"records of agentv ({schema[1]})")
+    if (schema := record_schema(path)) is not None:
+        return _RECORD_NOUNS.get(schema, f"records of agentv ({schema})")
     try:
-        record = json.loads(line)
+        record = json.loads(_first_line(path))
     except (ValueError, RecursionError):
         return None
     is_scored = isinstance(record, Mapping) and "score" in record and "input_messages" not in record

@@ -50,7 +50,8 @@ def _joined(value: JsonValue) -> JsonValue:
     if len(answers) == 1 and answers[0].error is None:
         return answers[0].to_line()
     problems = Problems("span")
-    what = f"has {len(answers)} answers" if answers else f"has no answer: {next(report.notes(), 'no call of a model')}"
+    why = next((note.text for note in report.notes()), "no call of a model")
+    what = f"has {len(answers)} answers" if answers else f"has no answer: {why}"
     problems.add("$", answers[0].error or what if answers else what)
     problems.raise_any()
     return value

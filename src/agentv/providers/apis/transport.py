@@ -10,15 +10,14 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeAlias
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from msgspec import Struct
 
-from agentv.execution.hosts import is_loopback
 from agentv.execution.sharing import TurnQueue
 from agentv.providers.apis.http import HttpRequest, HttpResponse, is_event_stream, status_failure
 from agentv.providers.apis.response_body import MAX_BODY_BYTES, MAX_STREAM_BYTES, ResponseBody
+from agentv.telemetry.proxies import proxy_for
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock, SharedParts
 from agentv.types.provider import ProviderError
@@ -175,16 +174,5 @@ def _host(request: HttpRequest) -> str:
     return urlsplit(request.url).netloc.rpartition("@")[2]
 
 
-@functools.lru_cache(maxsize=256)
-def _proxy_for(url: str) -> str | None:
-    """Return the proxy from the environment; aiohttp's own lookup uses two threads per request."""
-    parts = urlsplit(url)
-    return _environment_proxy(parts.scheme, parts.hostname or "")
-
-
-@functools.cache
-def _environment_proxy(scheme: str, host: str) -> str | None:
-    proxies = getproxies()
-    if is_loopback(host) or proxy_bypass(host):
-        return None
-    return proxies.get(scheme) or proxies.get("all")
+_proxy_for = functools.lru_cache(maxsize=256)(proxy_for)
+"""Reads the environment once for each address; aiohttp's own lookup uses two threads per request."""

@@ -177,7 +177,7 @@ class CliProvider:
         from agentv.providers.local.call_spans import call_with_spans  # noqa: PLC0415
         from agentv.providers.local.span_receiver import shared_receiver  # noqa: PLC0415
 
-        receiver = await shared_receiver(self._tools.shared)
+        receiver = await shared_receiver(self._tools, forward=self._settings.otel_forward)
         environment = self._environment()
 
         async def call(spans: "CallSpans") -> ProviderResponse:
@@ -237,7 +237,7 @@ class CliProvider:
         if settings.otel:  # the start of the receiver is no time of the first command
             from agentv.providers.local.span_receiver import shared_receiver  # noqa: PLC0415
 
-            await shared_receiver(shared)
+            await shared_receiver(self._tools, forward=settings.otel_forward)
         check = settings.healthcheck
         await run_healthcheck(check, self._target, shared, eval_dirs=eval_dirs, cwd=settings.cwd, env=settings.env)
 

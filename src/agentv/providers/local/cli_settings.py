@@ -9,7 +9,14 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from agentv.providers.healthchecks import Healthcheck
-from agentv.providers.local.otel_settings import DEFAULT_WAIT_S, OtelWait, check_variables, check_wait
+from agentv.providers.local.otel_settings import (
+    DEFAULT_WAIT_S,
+    OtelForward,
+    OtelWait,
+    check_forward,
+    check_variables,
+    check_wait,
+)
 from agentv.templating.command import parse_command, parse_files_format
 
 
@@ -56,11 +63,13 @@ class CliSettings(Struct, frozen=True):
         ),
     ] = False
     otel_wait_s: OtelWait = DEFAULT_WAIT_S
+    otel_forward: OtelForward = False
 
     def __post_init__(self) -> None:
         """Reject invalid settings; the message starts with the setting's name."""
         check_variables(self.env, otel=self.otel)
         check_wait(self.otel_wait_s)
+        check_forward(self.otel_forward, otel=self.otel)
         parse_command(self.command_template, called="command_template")
         parse_files_format(self.files_format, called="files_format")
 

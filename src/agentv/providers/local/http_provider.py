@@ -38,7 +38,9 @@ from agentv.providers.local.http_template import (
 from agentv.providers.local.otel_settings import (
     DEFAULT_LISTEN,
     DEFAULT_WAIT_S,
+    OtelForward,
     OtelWait,
+    check_forward,
     check_receiver,
     check_wait,
     parse_listen,
@@ -211,10 +213,12 @@ class HttpSettings(Struct, frozen=True):
         ),
     ] = None
     otel_wait_s: OtelWait = DEFAULT_WAIT_S
+    otel_forward: OtelForward = False
 
     def __post_init__(self) -> None:
         """Reject invalid settings; the message starts with the setting's name."""
         check_wait(self.otel_wait_s)
+        check_forward(self.otel_forward, otel=self.otel)
         check_receiver(self.otel_listen, token=self.otel_token, headers=self.headers, otel=self.otel)
         names = parse_url(self.url).names
         body = self.body_template()
@@ -297,7 +301,7 @@ class HttpProvider:
 
     def __init__(self, target: ResolvedTarget, tools: ProviderTools) -> None:
         self._target = target
-        self._shared = tools.shared
+        self._tools, self._shared = tools, tools.shared
         self._settings = cast(HttpSettings, target.settings)
         self._url = parse_url(self._settings.url)
         self._body = self._settings.body_template()
@@ -337,7 +341,10 @@ class HttpProvider:
         from agentv.providers.local.span_receiver import shared_receiver  # noqa: PLC0415
 
         host, port = parse_listen(self._settings.otel_listen)
-        return await shared_receiver(self._shared, host=host, port=port, token=self._settings.otel_token)
+        settings = self._settings
+        return await shared_receiver(
+            self._tools, host=host, port=port, token=settings.otel_token, forward=settings.otel_forward
+        )
 
     async def _answer(self, request: ProviderRequest, traceparent: str | None) -> ProviderResponse:
         """Return the service's answer to one case, sent with a `traceparent` if there is one."""

@@ -9,8 +9,10 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
-from agentv.execution.hosts import is_loopback
+from agentv.telemetry.endpoint import checked_url
 from agentv.telemetry.hints import CAPTURE, SEMCONV
+from agentv.types.errors import ConfigError
+from agentv.types.hosts import is_loopback
 
 DEFAULT_WAIT_S: Final = 2.0
 MAX_WAIT_S: Final = 60.0
@@ -18,9 +20,20 @@ OtelWait: TypeAlias = Annotated[
     float, Meta(description="With `otel`: how many seconds to wait for late spans after an answer, at most.")
 ]
 
+OtelForward: TypeAlias = Annotated[
+    bool | str,
+    Meta(
+        description=(
+            "With `otel`: also pass what arrives on to an OpenTelemetry collector: its URL, or true for that of the "
+            "standard variables."
+        )
+    ),
+]
+
 DEFAULT_LISTEN: Final = "127.0.0.1:4318"
 """The address to which exporters of OTLP over HTTP send without configuration."""
 
+_EXAMPLE = "http://localhost:4318"
 _ENDPOINT, _PROTOCOL = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"
 _SIGNALS: Final = ("TRACES", "LOGS")
 _OWN: Final = (
@@ -52,6 +65,17 @@ def check_wait(wait_s: float) -> None:
     """Raise ValueError for a wait that is too long, or none."""
     if not 0 <= wait_s <= MAX_WAIT_S:
         raise ValueError(f"otel_wait_s must be a number of seconds from 0 to {MAX_WAIT_S:g}")
+
+
+def check_forward(forward: bool | str, *, otel: bool) -> None:  # noqa: FBT001 - the value of a setting
+    """Raise ValueError for a collector without `otel`, or one that is no URL."""
+    if forward is not False and not otel:
+        raise ValueError("otel_forward requires `otel: true`")
+    if isinstance(forward, str):
+        try:
+            checked_url(forward, f"otel_forward must be true or the URL of a collector, such as {_EXAMPLE}")
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
 
 
 def check_variables(env: Mapping[str, str], *, otel: bool) -> None:

@@ -6,8 +6,8 @@ import socket
 from collections.abc import Collection
 from urllib.parse import SplitResult, urlsplit
 
-from agentv.execution.hosts import is_loopback, is_unspecified
 from agentv.types.failures import Failure
+from agentv.types.hosts import is_loopback, is_unspecified
 from agentv.types.provider import ProviderError
 
 _METADATA = frozenset(map(ipaddress.ip_address, ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192")))

@@ -52,12 +52,17 @@ def conversation_text(
 
 def summary_text(read: ReadTraces) -> Iterator[str]:
     """Yield the lines after all conversations: what was read, and what was not understood."""
+    places: dict[tuple[str, str], list[Origin]] = {}
     for origin, error in read.errors:
-        yield f"! {source_of(origin.file, origin.line, origin.part)}  {one_line(error)}"
+        places.setdefault((origin.file, error), []).append(origin)
+    for (_, error), (first, *others) in places.items():
+        more = f" (the same in {_counted(len(others), 'more line')})" if others else ""
+        yield f"! {source_of(first.file, first.line, first.part)}  {one_line(error)}{more}"
     if read.errors:
         yield ""
-    spans, traces = _counted(read.spans, "span"), _counted(read.traces, "trace")
-    yield _counted(len(read.answers), "answer") + (f" in {spans} of {traces}" if read.spans else "")
+    spans = f" in {_counted(read.spans, 'span')}" if read.spans else ""
+    traces = f" of {_counted(read.traces, 'trace')}" if read.traces else ""
+    yield f"{_counted(len(read.answers), 'answer')}{spans}{traces}"
     yield from (f"note: {note}" for note in read.notes)
 
 

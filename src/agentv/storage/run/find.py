@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -12,6 +13,8 @@ from agentv.types.errors import ConfigError, StorageError, UnknownNameError, nea
 from agentv.types.records.run import RunRecord
 
 _LATEST = re.compile(r"latest(?:~(\d+))?")
+_TIMED = re.compile(r"\d{8}T\d{6}", re.ASCII)
+"""The beginning of an id that `new_run_id` makes."""
 _TAG_LIKE = re.compile(r"[A-Za-z][\w.-]*")
 _SHOWN = 8
 
@@ -27,12 +30,29 @@ def calibrations_folder(home: Path) -> Path:
 
 
 def list_run_folders(home: Path) -> tuple[Path, ...]:
-    """Return the folders of all runs, oldest first."""
+    """Return the folders of all runs, in the order in which the runs were started."""
     try:
-        entries = sorted(runs_folder(home).iterdir())
+        entries = list(runs_folder(home).iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return ()
-    return tuple(entry for entry in entries if _holds_run(entry))
+    return tuple(sorted(filter(_holds_run, entries), key=_started))
+
+
+def _started(folder: Path) -> tuple[str, bool, str]:
+    """Return what sorts a folder by the start of its run, a copy of a run before the run itself.
+
+    Only the run of a folder that was renamed is read, and is the oldest if that fails. The name of any other folder is
+    the run's id, which begins with the time.
+    """
+    name = folder.name
+    if _TIMED.match(name):
+        return name, True, name
+    run = readable_run(folder)
+    if run is None:
+        return "", True, name
+    at = run.run.created_at.astimezone(UTC)
+    started = f"{at:%Y%m%dT%H%M%S}.{at.microsecond // 1000:03}-{run.run_id}"
+    return run.run_id if _TIMED.match(run.run_id) else started, run.run_id == name, name
 
 
 def _holds_run(folder: Path) -> bool:

@@ -4,14 +4,16 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from agentv.execution.folder_trees import remove_tree
+from agentv.scoring.judges.reviewing import queue_labels
 from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.files.segment_writer import remove_segments
 from agentv.storage.records.json_line import decode, pretty
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.folder import RUN_FILE
 from agentv.storage.run.lock import RunLock, is_being_written
+from agentv.storage.run.reviews import load_queue, queue_names
 from agentv.storage.run.stored import StoredRun
-from agentv.types.errors import StorageError
+from agentv.types.errors import AgentvError, StorageError
 
 
 def remove_run(folder: Path) -> None:
@@ -48,12 +50,28 @@ def tag_run(folder: Path, *, add: Sequence[str] = (), remove: Collection[str] = 
 
 
 def prunable_runs(home: Path, *, keep: int) -> tuple[Path, ...]:
-    """Return the runs to prune, oldest first: all but the newest `keep`, tagged runs and runs being written.
+    """Return the runs that may be pruned, oldest first: all but the newest `keep`, tagged runs and runs being written.
 
-    A run that cannot be read is not pruned, because it may be tagged.
+    A run that cannot be read is not pruned, because it may be tagged. Runs with unfinished reviews are among them.
     """
     folders = list_run_folders(home)
     return tuple(folder for folder in folders[: max(0, len(folders) - keep)] if _is_prunable(folder))
+
+
+def unfinished_reviews(folder: Path) -> tuple[str, ...]:
+    """Return what is missing in the review queues of a run, such as `review 'tone': 7 of 20 labels are missing`."""
+    return tuple(filter(None, (_missing_in(folder, name) for name in queue_names(folder))))
+
+
+def _missing_in(folder: Path, name: str) -> str | None:
+    try:
+        labels = queue_labels(load_queue(folder, name), StoredRun(folder).all_labels(), {})
+    except AgentvError as error:
+        return f"review {name!r} cannot be read: {error}"
+    people = labels.queue.reviewers
+    missing = sum(len(labels.waiting(each)) for each in people)
+    total = sum(len(labels.items_of(each)) for each in people)
+    return f"review {name!r}: {missing:,} of {total:,} labels are missing" if missing else None
 
 
 def _is_prunable(folder: Path) -> bool:
