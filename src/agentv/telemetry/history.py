@@ -10,6 +10,7 @@ from agentv.types.messages import Message
 from agentv.types.messages_json import content_text
 
 _MOST_ENDS = 100_000
+_MOST_ASKERS = 100
 
 
 class Link(Struct, frozen=True):
@@ -29,6 +30,8 @@ class Asking(Struct, frozen=True):
 
     end_ns: int
     call_ids: frozenset[str]
+    is_silent: bool = False
+    """True if no call was recorded at all: some instrumentations lose those of streams."""
 
 
 class OpenEnds(Struct):
@@ -41,6 +44,8 @@ class OpenEnds(Struct):
     _asking: OrderedDict[int, dict[str, Asking]] = field(default_factory=OrderedDict)
     """By the input of the call that asks for tools."""
     _asked: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    _askers: OrderedDict[str, list[str]] = field(default_factory=OrderedDict)
+    """The names of the ends that ask for tools, by scope, the newest last."""
 
     def find(
         self, scope: str, messages: Sequence[Message], start_ns: int, previous_id: str | None = None
@@ -61,7 +66,8 @@ class OpenEnds(Struct):
                 if not ends:
                     del self._ends[hashes[length - 1]]
                 return self._forget(Link(name, length))
-        return self._find_asking(hashes, [each for each in messages if each.role != "system"], start_ns)
+        told = [each for each in messages if each.role != "system"]
+        return self._find_asking(hashes, told, start_ns) or self._find_asker(scope, told, start_ns)
 
     def _find_asking(self, hashes: Sequence[int], messages: Sequence[Message], start_ns: int) -> Link | None:
         """Return the newest end that asks for tools whose results a call has, though not what asks for them.
@@ -84,8 +90,28 @@ class OpenEnds(Struct):
                 if found:
                     self.ambiguous += len(found) > 1
                     first = next(place for place in results if place >= length)
-                    return self._forget(Link(max(found)[1], first, is_incomplete=True))
+                    name = max(found)[1]
+                    has_calls = any(each.tool_calls for each in messages[length:first])
+                    return self._forget(Link(name, first, is_incomplete=not (asking[name].is_silent and has_calls)))
         return None
+
+    def _find_asker(self, scope: str, messages: Sequence[Message], start_ns: int) -> Link | None:
+        """Return the newest end that asks for the results of tools with which a call begins, without any question.
+
+        The server keeps what precedes, and the instrumentation does not record the id of the previous response. Ends
+        whose ids of calls are the results' come first; some instrumentations record other ids on the two sides.
+        """
+        given = {each.tool_call_id for each in messages if each.role == "tool"}
+        if not messages or messages[0].role != "tool" or any(each.role == "user" for each in messages):
+            return None
+        names = [name for name in self._askers.get(scope, ()) if name in self._asked]
+        asking = {name: self._asking.get(self._asked[name], {}).get(name) for name in names}
+        ended = [(name, each.call_ids) for name, each in asking.items() if each is not None and each.end_ns <= start_ns]
+        found = [name for name, ids in ended if ids & given] or [name for name, _ in ended]
+        if not found:
+            return None
+        self.ambiguous += len(found) > 1
+        return self._forget(Link(found[-1], 0))
 
     def _forget(self, link: Link) -> Link:
         """Return a link whose end is not found by its input any more."""
@@ -118,10 +144,14 @@ class OpenEnds(Struct):
         ends.sort()
         _limit(self._ends)
         length = sum(message.role != "system" for message in messages[:input_length])
-        if length and messages[-1].tool_calls:
-            ids = frozenset(call.id for call in messages[-1].tool_calls if call.id is not None)
-            self._asking.setdefault(hashes[length - 1], {})[name] = Asking(end_ns, ids)
+        calls = messages[-1].tool_calls
+        if length and (calls or not messages[-1].content):
+            ids = frozenset(call.id for call in calls if call.id is not None)
+            self._asking.setdefault(hashes[length - 1], {})[name] = Asking(end_ns, ids, is_silent=not calls)
             self._asked[name] = hashes[length - 1]
+            askers = self._askers.setdefault(scope, [])
+            askers[:] = [*(each for each in askers[-_MOST_ASKERS:] if each in self._asked), name]
+            _limit(self._askers)
             _limit(self._asking)
             _limit(self._asked)
 

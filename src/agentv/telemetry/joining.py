@@ -168,11 +168,12 @@ class Joiner:
             if link.is_incomplete and waiting:
                 each = _continued(waiting[-1].messages, each, link.length)
             elif link.length == 0:
-                each = _continued(self._histories.pop(link.name, ()), each)
+                kept = waiting[-1].messages if waiting else ()
+                each = _continued(self._histories.pop(link.name, kept), each)
             has_question = any(message.role == "user" for message in without_system(given)[link.length :])
             is_late = waiting and each.root.start_ns - _end_of(waiting) > self._idle_ns
             if waiting and (has_question or is_late or not each.is_call):
-                yield self._answer(waiting, session, is_open=True)
+                yield self._answer(waiting, session)
             elif waiting:
                 group = [*waiting, each]
             group[-1] = each
@@ -185,11 +186,10 @@ class Joiner:
                 self._histories.popitem(last=False)
         length = each.input_length if each.is_call else 0
         self._ends.add(scope, each.messages, each.root.end_ns, name, each.facts.response_id, input_length=length)
-        last = each.messages[-1] if each.messages else None
-        if each.is_call and each.error is None and last is not None and (last.tool_calls or last.role == "tool"):
+        if each.is_call and each.failure is None and (each.asks_for_tools or not each.has_answer):
             self._waiting[name] = _Waiting(group, self._moment(_end_of(group)))
             return
-        yield self._answer(group, session, is_open=False)
+        yield self._answer(group, session)
 
     def _is_left_out(self, each: Invocation, scope: str, given: Sequence[Message]) -> bool:
         """Return True for a copy of a call, and for one without messages or an answer, which is counted."""
@@ -217,22 +217,26 @@ class Joiner:
         for name, waiting in list(self._waiting.items()):
             if before_ns is None or waiting.since_ns < before_ns:
                 del self._waiting[name]
-                yield self._answer(waiting.calls, self._sessions.get(name), is_open=True)
+                yield self._answer(waiting.calls, self._sessions.get(name))
 
-    def _answer(self, group: Sequence[Invocation], session: str | None, *, is_open: bool) -> TracedAnswer:
+    def _answer(self, group: Sequence[Invocation], session: str | None) -> TracedAnswer:
         first, last = group[0], group[-1]
         usage, cost = usage_of(group)
         facts = last.facts
         models = [
             call.facts.model for each in group for call in each.calls if call.facts is not None and call.facts.model
         ]
+        is_open = last.failure is None and last.asks_for_tools
         self.report.answers += 1
         self.report.open += is_open
+        if last.failure is None and last.messages and not (is_open or last.has_answer):
+            self.report.empty[last.root.scope] += 1
         if last.messages and not any(message.role == "user" for message in last.messages):
             self.report.without_question[last.root.scope] += 1
         error = None
-        if not last.has_answer and last.error is not None:
-            error = f"has no answer, because it failed: {last.error}"
+        if last.failure is not None:
+            lacks = "its answer is not complete" if last.has_answer else "has no answer"
+            error = f"{lacks}, because it failed: {last.failure}"
         elif not last.messages:
             error = f"cannot be read: {last.problem}"
         return TracedAnswer(

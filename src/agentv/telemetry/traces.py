@@ -42,6 +42,8 @@ class Invocation(Struct, frozen=True, kw_only=True):
     calls: tuple[ReadSpan, ...]
     facts: Facts
     error: str | None
+    exception: str | None = None
+    """The exception that the outermost span or a call recorded, though its status may not be an error."""
     problem: str | None = None
     is_ambiguous: bool = False
     """True if several conversations in the invocation could be the main one."""
@@ -50,8 +52,24 @@ class Invocation(Struct, frozen=True, kw_only=True):
 
     @property
     def has_answer(self) -> bool:
-        """True if there is a message of the assistant after the input."""
-        return any(message.role == "assistant" for message in self.messages[self.input_length :])
+        """True if the last message after the input is the assistant's, with a content."""
+        last = self.messages[-1] if len(self.messages) > self.input_length else None
+        return last is not None and last.role == "assistant" and bool(last.content)
+
+    @property
+    def asks_for_tools(self) -> bool:
+        """True if the last message is a call of a tool, of an agent without a text, or the result of one."""
+        last = self.messages[-1] if self.messages else None
+        return last is not None and (
+            last.role == "tool" or (bool(last.tool_calls) and (self.is_call or not last.content))
+        )
+
+    @property
+    def failure(self) -> str | None:
+        """Why there is no complete answer: the outermost span failed, or a call below it, and no answer follows."""
+        if self.root.error is not None or not self.has_answer:
+            return self.error or self.exception
+        return None
 
     @property
     def is_silent(self) -> bool:
@@ -155,12 +173,12 @@ class Trace:
         return any(each.kind == "model" for each in self.ancestors(read.span))
 
     def _tools_below(self, read: ReadSpan) -> list[ToolCall]:
-        return [
-            each.facts.tool
+        return _tools_of(
+            each
             for each in self.spans
             if each.facts is not None and each.facts.tool is not None
             if any(above.span.span_id == read.span.span_id for above in self.ancestors(each.span))
-        ]
+        )
 
     def _agent(self, root: ReadSpan, members: Sequence[ReadSpan]) -> Invocation:
         calls = [each for each in members if each.kind == "model" and not self._is_inside_call(each)]
@@ -176,7 +194,8 @@ class Trace:
                 each for each in members if not any(above.kind == "tool" for above in self.ancestors(each.span))
             )
             messages = with_calls(messages, _tools_of(outer_tools))
-        error = root.span.error or next((each.span.error for each in reversed(outer) if each.span.error), None)
+        reached = [root.span, *(each.span for each in reversed(outer))]
+        error = next((span.error for span in reached if span.error), None)
         return Invocation(
             root=root.span,
             is_call=False,
@@ -185,6 +204,7 @@ class Trace:
             calls=tuple(calls),
             facts=facts,
             error=error,
+            exception=next((span.exception for span in reached if span.exception), None),
             problem=next(
                 (each.facts.problem for each in members if each.facts is not None and each.facts.problem), None
             ),
@@ -217,7 +237,14 @@ def _answered_calls(calls: Sequence[ReadSpan]) -> list[ReadSpan]:
 
 
 def _tools_of(members: Iterable[ReadSpan]) -> list[ToolCall]:
-    return [each.facts.tool for each in members if each.facts is not None and each.facts.tool is not None]
+    """Return the calls of tools in spans; the result of one that failed without a result is its error."""
+    return [
+        replace(each.facts.tool, output={"error": each.span.error})
+        if each.facts.tool.output is None and each.span.error is not None
+        else each.facts.tool
+        for each in members
+        if each.facts is not None and each.facts.tool is not None
+    ]
 
 
 def _is_only_agent(members: Sequence[ReadSpan]) -> bool:
@@ -237,6 +264,7 @@ def _call(read: ReadSpan, tools: Sequence[ToolCall]) -> Invocation:
         calls=(read,),
         facts=facts,
         error=read.span.error,
+        exception=read.span.exception,
         problem=facts.problem,
         is_answered=bool(facts.output),
     )
