@@ -180,3 +180,57 @@ def test_a_template_of_langsmith_is_no_call_of_a_model() -> None:
     (answer,), _ = join(export(whole, *parts))
     assert answer.usage is not None
     assert (answer.usage.requests, answer.usage.input) == (1, 3)
+
+
+def test_a_tool_that_ends_the_agent_is_an_error_though_the_outermost_span_is_not() -> None:
+    """The OpenAI Agents SDK reports the error of the tool, and none of the run."""
+    failed = {**tool(**{"gen_ai.tool.call.result": "null"}), "status": {"code": 2, "message": "no such order"}}
+    (answer,), report = join(export(root(), inside(2, [user("Where?")], ASKS), failed))
+    assert answer.error == "has no answer, because it failed: no such order"
+    assert told(answer) == ["Where?", "find", '{"error":"no such order"}']
+    assert report.open == 0
+
+
+def test_an_agent_inside_a_tool_does_not_name_the_answer() -> None:
+    inner = {**agent(4, 3), "attributes": [attribute("gen_ai.operation.name", "invoke_agent")]}
+    inner["attributes"].append(attribute("gen_ai.agent.name", "billing"))
+    (answer,), _ = join(export(root(), inside(2, [user("Where?")], assistant("Here.")), tool(), inner))
+    assert answer.agent == "shop"
+
+
+def test_a_workflow_names_the_answer_only_without_an_agent() -> None:
+    flow = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "flow"}
+    outer = span(1, None, flow, traceId=root()["traceId"])
+    answered = inside(2, [user("Where?")], assistant("Here."))
+    (named,), _ = join(export(outer, agent(3, 1), answered))
+    (unnamed,), _ = join(export(outer, answered))
+    assert (named.agent, unnamed.agent) == ("shop", "flow")
+
+
+def test_runs_of_the_openai_agents_sdk_by_logfire_are_read() -> None:
+    question, reply = {"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Here."}
+    called = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    asks, found = {"role": "assistant", "tool_calls": [called]}, {"role": "tool", "tool_call_id": "c1", "content": "x"}
+
+    def chat(number: int, given: list[dict[str, Any]], output: dict[str, Any]) -> dict[str, Any]:
+        attributes = {
+            "logfire.msg_template": "Chat completion with {gen_ai.request.model!r}",
+            "input": json.dumps(given),
+            "output": json.dumps([output]),
+            "request_data": json.dumps({"messages": [*given, output]}),
+            "gen_ai.usage.input_tokens": 3,
+        }
+        start = int(root()["startTimeUnixNano"]) + number
+        return span(number, 2, attributes, startTimeUnixNano=str(start), endTimeUnixNano=str(start))
+
+    (answer,), _ = join(
+        export(
+            span(1, None, {"logfire.msg_template": "OpenAI Agents trace: {name}", "group_id": "null"}),
+            span(2, 1, {"logfire.msg_template": "Agent run: {name!r}", "name": "shop"}),
+            chat(3, [question], asks),
+            span(4, 2, {"logfire.msg_template": "Function: {name}", "name": "find", "input": "{}", "output": "x"}),
+            chat(5, [question, asks, found], reply),
+        )
+    )
+    assert told(answer) == ["Where?", "find", "x", "Here."]
+    assert (answer.agent, answer.session, answer.usage and answer.usage.input) == ("shop", f"{1:016x}", 6)

@@ -43,7 +43,7 @@ class Invocation(Struct, frozen=True, kw_only=True):
     facts: Facts
     error: str | None
     exception: str | None = None
-    """The exception that the outermost span or a call recorded, though its status may not be an error."""
+    """What a call or the outermost span recorded though its status is no error, or why any other span failed."""
     problem: str | None = None
     is_ambiguous: bool = False
     """True if several conversations in the invocation could be the main one."""
@@ -204,7 +204,8 @@ class Trace:
             calls=tuple(calls),
             facts=facts,
             error=error,
-            exception=next((span.exception for span in reached if span.exception), None),
+            exception=next((span.exception for span in reached if span.exception), None)
+            or next((each.span.error for each in reversed(members) if each.span.error), None),
             problem=next(
                 (each.facts.problem for each in members if each.facts is not None and each.facts.problem), None
             ),
@@ -218,7 +219,7 @@ class Trace:
         for each in members:
             if each.kind != "agent" or each.facts is None:
                 continue
-            if each.facts.agent and each.span is not root.span and _is_only_agent(members):
+            if facts.agent is None and each.facts.agent and _is_only_agent(members):
                 facts = replace(facts, agent=each.facts.agent)
             if not facts.has_content and each.facts.has_content:
                 facts = replace(facts, input=each.facts.input, output=each.facts.output)
@@ -227,7 +228,7 @@ class Trace:
         session = facts.session or next(
             (each.facts.session for each in members if each.facts and each.facts.session), None
         )
-        return replace(facts, session=session)
+        return replace(facts, session=session, agent=facts.agent or facts.workflow)
 
 
 def _answered_calls(calls: Sequence[ReadSpan]) -> list[ReadSpan]:
@@ -240,7 +241,7 @@ def _tools_of(members: Iterable[ReadSpan]) -> list[ToolCall]:
     """Return the calls of tools in spans; the result of one that failed without a result is its error."""
     return [
         replace(each.facts.tool, output={"error": each.span.error})
-        if each.facts.tool.output is None and each.span.error is not None
+        if each.facts.tool.output in (None, "null") and each.span.error is not None
         else each.facts.tool
         for each in members
         if each.facts is not None and each.facts.tool is not None

@@ -44,7 +44,8 @@ def read_gen_ai(span: Span) -> Facts:
         tool = tool_call(text_at(attributes, "gen_ai.tool.name"), _tool_id(attributes), called, found)
     return Facts(
         kind=kind,
-        agent=text_at(attributes, "gen_ai.agent.name", "gen_ai.workflow.name"),
+        agent=text_at(attributes, "gen_ai.agent.name"),
+        workflow=text_at(attributes, "gen_ai.workflow.name"),
         system=system_of(attributes.get("gen_ai.system_instructions")),
         input=() if kind == "tool" else _messages(attributes, "gen_ai.input.messages"),
         output=() if kind == "tool" else _messages(attributes, "gen_ai.output.messages"),

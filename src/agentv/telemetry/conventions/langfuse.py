@@ -28,7 +28,8 @@ def read_langfuse(span: Span) -> Facts:
     usage = read_usage(counts) if kind != "tool" else None
     return Facts(
         kind=kind,
-        agent=span.name if kind == "agent" else None,
+        agent=span.name if str(raw_kind).lower() == "agent" else None,
+        workflow=span.name if kind == "agent" else None,
         system=system_of(first(json_object(asked), "instructions", "system")) if kind == "model" else (),
         input=said(_without_tools(request_of(asked, given)), "user", "$.attributes.langfuse.observation.input")
         if kind != "tool"
