@@ -234,3 +234,43 @@ def test_runs_of_the_openai_agents_sdk_by_logfire_are_read() -> None:
     )
     assert told(answer) == ["Where?", "find", "x", "Here."]
     assert (answer.agent, answer.session, answer.usage and answer.usage.input) == ("shop", f"{1:016x}", 6)
+
+
+def without_output(made: dict[str, Any]) -> dict[str, Any]:
+    """Return the span of a call without its answer."""
+    return {**made, "attributes": [each for each in made["attributes"] if each["key"] != "gen_ai.output.messages"]}
+
+
+def test_a_question_whose_answer_is_in_the_history_of_a_later_call_is_not_counted() -> None:
+    (answer,), report = join(
+        export(without_output(call(1, [user("Where?")], ASKS))),
+        export(call(2, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=1)),
+    )
+    assert (told(answer), list(report.notes())) == (["Where?", "find", "here", "Here."], [])
+
+
+def test_a_text_whose_call_failed_is_an_error_though_the_agent_did_not_fail() -> None:
+    """An interrupted stream: the outermost span has no error."""
+    (answer,), _ = join(export(root(), {**inside(2, [user("Where?")], assistant("It is")), "status": FAILED}))
+    assert answer.error == "its answer is not complete, because it failed: rate limited"
+
+
+def test_an_agent_that_failed_before_any_message_says_why() -> None:
+    """A guardrail stops it before its first call of a model."""
+    guard = span(2, 1, {"gen_ai.operation.name": "guardrail"}, status={"code": 2, "message": "tripped"})
+    (answer,), report = join(export(root(), {**guard, "traceId": root()["traceId"]}))
+    assert answer.error == "has no answer, because it failed: tripped"
+    assert list(report.notes()) == []
+
+
+@pytest.mark.parametrize("name", ["error", "error.message", "error.type"])
+def test_the_reason_of_a_failure_comes_from_attributes_if_nothing_else_has_it(name: str) -> None:
+    failed = call(1, [user("Where?")], assistant(""), more={name: "It broke."})
+    (answer,), _ = join(export({**failed, "status": {"code": 2}}))
+    assert answer.error == "has no answer, because it failed: It broke."
+
+
+def test_the_json_null_is_no_answer() -> None:
+    attributes = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": '"Where?"', "mlflow.spanOutputs": "null"}
+    (answer,), _ = join(export(span(1, None, attributes, status=FAILED)))
+    assert (told(answer), answer.error) == (["Where?"], "has no answer, because it failed: rate limited")

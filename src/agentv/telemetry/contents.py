@@ -49,7 +49,7 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
             value = value["output"]
         elif value.get("generations") in ([], [[]]):  # a failed call of LangChain
             return ()
-    if value in (None, "", [], {}):
+    if value in (None, "", "null", [], {}):
         return ()
     if isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]  # LangChain has a list of prompts

@@ -145,7 +145,7 @@ class OpenEnds(Struct):
         _limit(self._ends)
         length = sum(message.role != "system" for message in messages[:input_length])
         calls = messages[-1].tool_calls
-        if length and (calls or not messages[-1].content):
+        if length and (calls or not content_text(messages[-1].content)):
             ids = frozenset(call.id for call in calls if call.id is not None)
             self._asking.setdefault(hashes[length - 1], {})[name] = Asking(end_ns, ids, is_silent=not calls)
             self._asked[name] = hashes[length - 1]

@@ -200,11 +200,13 @@ class Joiner:
             self._silent.count(each.root.scope, response_id)
             return True
         self._silent.exclude(response_id)
-        if not each.is_answered and each.error is None and each.problem is None:
+        if not each.is_answered and each.failure is None and each.problem is None:
             self._unanswered.count(each.root.scope, input_key(scope, given))
             return True
-        if self.report.without_answer:
-            self._unanswered.exclude(input_key(scope, given))
+        if self.report.without_answer:  # the history shows that earlier questions were answered, too
+            for place, message in enumerate(given, 1):
+                if message.role == "user" or place == len(given):
+                    self._unanswered.exclude(input_key(scope, given[:place]))
         return False
 
     def _remember(self, name: str, session: str) -> None:

@@ -160,7 +160,7 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
 
 
 def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, scope: str) -> Span:
-    status = value.get("status")
+    status, attributes = value.get("status"), attributes_of(value.get("attributes"))
     return Span(
         trace_id=_id_of(first(value, "traceId", "trace_id")),
         span_id=_id_of(first(value, "spanId", "span_id")) or _own_id(value),
@@ -169,9 +169,9 @@ def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, sco
         kind=_kind(value.get("kind")),
         start_ns=_nanoseconds(first(value, "startTimeUnixNano", "start_time_unix_nano")),
         end_ns=_nanoseconds(first(value, "endTimeUnixNano", "end_time_unix_nano")),
-        attributes=attributes_of(value.get("attributes")),
+        attributes=attributes,
         events=events,
-        error=_error(json_object(status), events),
+        error=_error(json_object(status), events, attributes),
         service=service,
         scope=scope,
         is_parent_remote=_is_parent_remote(value.get("flags")),
@@ -211,7 +211,7 @@ def _single_span(value: JsonObject) -> Span:
         end_ns=_nanoseconds(value.get("end_time")),
         attributes=attributes,
         events=events,
-        error=_error(status, events),
+        error=_error(status, events, attributes),
         service=_service({"resource": resource}) if isinstance(resource, Mapping) else "",
         scope="",
     )
@@ -316,11 +316,12 @@ def _kind(value: JsonValue) -> str:
     return _text(value).upper().removeprefix("SPAN_KIND_").removeprefix("SPANKIND.")
 
 
-def _error(status: JsonObject, events: Sequence[SpanEvent]) -> str | None:
-    """Return why a span failed: the message of its status, else that of its last exception; None if it did not."""
+def _error(status: JsonObject, events: Sequence[SpanEvent], attributes: JsonObject) -> str | None:
+    """Return why a span failed, by its status, its last exception or its attributes; None if it did not."""
     if str(first(status, "code", "status_code")).upper() not in _ERROR_CODES:
         return None
-    return _reason(first(status, "message", "description")) or _exception(events) or "status ERROR"
+    told = _reason(first(status, "message", "description")) or _exception(events)
+    return told or _text(first(attributes, "error.message", "error", "error.type")) or "status ERROR"
 
 
 def _exception(events: Sequence[SpanEvent]) -> str | None:

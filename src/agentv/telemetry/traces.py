@@ -13,7 +13,7 @@ from agentv.telemetry.facts import Facts
 from agentv.telemetry.history import OpenEnds
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
 from agentv.types.json_value import JsonObject
-from agentv.types.messages import Message, ToolCall
+from agentv.types.messages import Message, TextPart, ToolCall
 from agentv.types.messages_json import compact_json, content_text
 from agentv.types.usage import Usage
 
@@ -47,6 +47,8 @@ class Invocation(Struct, frozen=True, kw_only=True):
     problem: str | None = None
     is_ambiguous: bool = False
     """True if several conversations in the invocation could be the main one."""
+    is_cut: bool = False
+    """True if the call of a model that gave the last message failed."""
     is_answered: bool = True
     """False if neither the outermost span nor the last call of a model has an output."""
 
@@ -54,28 +56,33 @@ class Invocation(Struct, frozen=True, kw_only=True):
     def has_answer(self) -> bool:
         """True if the last message after the input is the assistant's, with a content."""
         last = self.messages[-1] if len(self.messages) > self.input_length else None
-        return last is not None and last.role == "assistant" and bool(last.content)
+        return last is not None and last.role == "assistant" and has_content(last)
 
     @property
     def asks_for_tools(self) -> bool:
         """True if the last message is a call of a tool, of an agent without a text, or the result of one."""
         last = self.messages[-1] if self.messages else None
         return last is not None and (
-            last.role == "tool" or (bool(last.tool_calls) and (self.is_call or not last.content))
+            last.role == "tool" or (bool(last.tool_calls) and (self.is_call or not has_content(last)))
         )
 
     @property
     def failure(self) -> str | None:
         """Why there is no complete answer: the outermost span failed, or a call below it, and no answer follows."""
-        if self.root.error is not None or not self.has_answer:
+        if self.root.error is not None or self.is_cut or not self.has_answer:
             return self.error or self.exception
         return None
 
     @property
     def is_silent(self) -> bool:
         """True if nothing was recorded of what was said; some instrumentations record messages without contents."""
-        has_content = any(message.content for message in self.messages)
-        return not has_content and self.error is None and self.problem is None
+        return not any(message.content for message in self.messages) and self.failure is None and self.problem is None
+
+
+def has_content(message: Message) -> bool:
+    """Return True for a message with a text that is not empty, or with another part."""
+    parts = message.content if isinstance(message.content, tuple) else ()
+    return bool(content_text(message.content)) or any(not isinstance(part, TextPart) for part in parts)
 
 
 def merged_spans(spans: Iterable[Span]) -> list[Span]:
@@ -210,6 +217,7 @@ class Trace:
                 (each.facts.problem for each in members if each.facts is not None and each.facts.problem), None
             ),
             is_ambiguous=is_ambiguous,
+            is_cut=any(each.span.error and each.facts and each.facts.output[-1:] == messages[-1:] for each in outer),
             is_answered=bool(facts.output) or (chain is not None and chain.is_answered),
         )
 
