@@ -22,16 +22,19 @@ _RESULTS = ("tool_call_response", "tool_result", "tool-result", "server_tool_cal
 _MEDIA = ("image", "audio", "video")
 
 
-def listed_messages(value: JsonValue, at: str) -> tuple[Message, ...] | None:
+def listed_messages(value: JsonValue, at: str, *, is_output: bool = False) -> tuple[Message, ...] | None:
     """Return a list of messages, also from its JSON; None for a value that is no list of objects.
 
-    Raises MessageError for a message that cannot be read.
+    In an output, an unknown role is the assistant's: OpenLLMetry writes `unknown` for LangChain's chunks. Raises
+    MessageError for a message that cannot be read.
     """
     given = decoded(value) if isinstance(value, str) else value
     if isinstance(given, Mapping):
         given = [given]
     if not isinstance(given, list | tuple) or not given or not all(isinstance(each, dict) for each in given):
         return None
+    if is_output:
+        given = [{**each, "role": "assistant"} if each.get("role") == "unknown" else each for each in given]
     return read_rows(given, at)
 
 
@@ -41,7 +44,12 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
     A value of no known shape is one message with its JSON. Raises MessageError for a message that cannot be read.
     """
     value = unwrapped(value)
-    if value in (None, "", [], {}):
+    if role == "assistant" and isinstance(value, Mapping):
+        if len(value) == 1 and isinstance(value.get("output"), dict | list):  # LangSmith
+            value = value["output"]
+        elif value.get("generations") in ([], [[]]):  # a failed call of LangChain
+            return ()
+    if value in (None, "", "null", [], {}):
         return ()
     if isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], list):
         value = value[0]  # LangChain has a list of prompts
@@ -346,18 +354,21 @@ def tool_call(name: JsonValue, call_id: JsonValue, arguments: JsonValue, result:
     if not isinstance(name, str) or not name:
         return None
     with suppress(MessageError):
-        messages = said(result, "assistant", "$") if _is_message_object(result) else ()
+        inner = _message_object(result)
+        messages = () if inner is None else said(inner, "assistant", "$")
         if messages:
             result = messages[0].content if isinstance(messages[0].content, str) else result
     output = _plain_text(result)
     return ToolCall(name, parsed(arguments), output, id=call_id if isinstance(call_id, str) and call_id else None)
 
 
-def _is_message_object(value: JsonValue) -> bool:
+def _message_object(value: JsonValue) -> JsonObject | None:
+    """Return the message in a result, by itself or in objects with the key `output`; None without one."""
     inner = parsed(value)
     while isinstance(inner, Mapping) and isinstance(inner.get("output"), Mapping):
         inner = inner["output"]
-    return isinstance(inner, Mapping) and ("lc" in inner or inner.get("type") == "tool" or "role" in inner)
+    is_message = isinstance(inner, Mapping) and ("lc" in inner or inner.get("type") == "tool" or "role" in inner)
+    return inner if is_message and isinstance(inner, Mapping) else None
 
 
 def _plain_text(value: JsonValue) -> JsonValue:

@@ -17,6 +17,8 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     kind: Kind | None = None
     agent: str | None = None
+    workflow: str | None = None
+    """The name of a workflow or a chain, which is the agent's if no agent is named."""
     system: tuple[Message, ...] = ()
     input: tuple[Message, ...] = ()
     output: tuple[Message, ...] = ()

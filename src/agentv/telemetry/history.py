@@ -14,6 +14,7 @@ from agentv.types.messages_json import content_text
 _MOST_ENDS = 100_000
 _MOST_EQUAL = 1_000
 """Of ends with the same messages, which a test of load makes by the thousand."""
+_MOST_ASKERS = 100
 _CLOCK_NS = 1_000_000
 """Programs in JavaScript round the start of a span down to a millisecond, but not its end."""
 
@@ -46,6 +47,8 @@ class Asking(Struct, frozen=True):
 
     end: End
     call_ids: frozenset[str]
+    is_silent: bool = False
+    """True if no call was recorded at all: some instrumentations lose those of streams."""
 
 
 class OpenEnds(Struct):
@@ -59,6 +62,8 @@ class OpenEnds(Struct):
     _asking: dict[int, dict[str, Asking]] = field(default_factory=dict)
     """By the input of the call that asks for tools."""
     _asked: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    _askers: OrderedDict[str, list[str]] = field(default_factory=OrderedDict)
+    """The names of the ends that ask for tools, by scope, the newest last."""
 
     def find(
         self, scope: str, messages: Sequence[Message], start_ns: int, previous_id: str | None = None
@@ -79,7 +84,8 @@ class OpenEnds(Struct):
                 if len(ends) == 1:
                     del self._ends[hashes[length - 1]]
                 return self._taken(Link(ends[found - 1], length))
-        return self._find_asking(hashes, [each for each in messages if each.role != "system"], start_ns)
+        told = [each for each in messages if each.role != "system"]
+        return self._find_asking(hashes, told, start_ns) or self._find_asker(scope, told, start_ns)
 
     def _find_asking(self, hashes: Sequence[int], messages: Sequence[Message], start_ns: int) -> Link | None:
         """Return the newest end that asks for tools whose results a call has, though not what asks for them.
@@ -103,8 +109,29 @@ class OpenEnds(Struct):
                 if found:
                     self.ambiguous += len(found) > 1
                     first = next(place for place in results if place >= length)
-                    return self._taken(Link(max(found), first, is_incomplete=True))
+                    end = max(found)
+                    has_calls = any(each.tool_calls for each in messages[length:first])
+                    is_incomplete = not (asking[end.name].is_silent and has_calls)
+                    return self._taken(Link(end, first, is_incomplete=is_incomplete))
         return None
+
+    def _find_asker(self, scope: str, messages: Sequence[Message], start_ns: int) -> Link | None:
+        """Return the newest end that asks for the results of tools with which a call begins, without any question.
+
+        The server keeps what precedes, and the instrumentation does not record the id of the previous response. Ends
+        whose ids of calls are the results' come first; some instrumentations record other ids on the two sides.
+        """
+        given = {each.tool_call_id for each in messages if each.role == "tool"}
+        if not messages or messages[0].role != "tool" or any(each.role == "user" for each in messages):
+            return None
+        names = [name for name in self._askers.get(scope, ()) if name in self._asked]
+        asking = [self._asking[self._asked[name]][name] for name in names]
+        ended = [each for each in asking if is_over(each.end.end_ns, start_ns)]
+        found = [each for each in ended if each.call_ids & given] or ended
+        if not found:
+            return None
+        self.ambiguous += len(found) > 1
+        return self._taken(Link(found[-1].end, 0))
 
     def _forget(self, name: str) -> None:
         """Do not find an end by its input any more."""
@@ -140,11 +167,15 @@ class OpenEnds(Struct):
         self._ends[hashes[-1]] = (*ends[:place], end, *ends[place:])[-_MOST_EQUAL:]
         _limit(self._ends)
         length = sum(message.role != "system" for message in messages[:input_length])
-        if length and messages[-1].tool_calls:
-            ids = frozenset(call.id for call in messages[-1].tool_calls if call.id is not None)
+        calls = messages[-1].tool_calls
+        if length and (calls or not content_text(messages[-1].content)):
+            ids = frozenset(call.id for call in calls if call.id is not None)
             asking = self._asking.setdefault(hashes[length - 1], {})
-            asking[end.name] = Asking(end, ids)
+            asking[end.name] = Asking(end, ids, is_silent=not calls)
             self._asked[end.name] = hashes[length - 1]
+            askers = self._askers.setdefault(scope, [])
+            askers[:] = [*(each for each in askers[-_MOST_ASKERS:] if each in self._asked), end.name]
+            _limit(self._askers)
             if len(asking) > _MOST_EQUAL:
                 self._forget(next(iter(asking)))
             elif len(self._asked) > _MOST_ENDS:
@@ -172,10 +203,9 @@ def _hashes(scope: str, messages: Sequence[Message]) -> list[int]:
     return made
 
 
-def input_key(scope: str, messages: Sequence[Message]) -> str | None:
-    """Return what is equal for equal inputs of a scope; None for an input without messages."""
-    hashes = _hashes(scope, messages)
-    return f"{hashes[-1]:x}" if hashes else None
+def input_keys(scope: str, messages: Sequence[Message]) -> list[str]:
+    """Return what is equal for equal beginnings of an input in a scope, for each message that is not the system's."""
+    return [f"{each:x}" for each in _hashes(scope, messages)]
 
 
 def message_key(message: Message) -> Hashable:

@@ -27,6 +27,8 @@ class JoinReport(Struct):
     """Invocations without messages, by scope."""
     without_answer: Counter[str] = field(default_factory=Counter)
     """Invocations with a question and no answer, though they did not fail, by scope."""
+    empty: Counter[str] = field(default_factory=Counter)
+    """Answers without a text, by scope."""
     late: int = 0
     """Invocations that complete an answer which was judged already."""
     unfinished: int = 0
@@ -52,6 +54,11 @@ class JoinReport(Struct):
                 name = scope or "an instrumentation without a name"
                 what = _counted(count, single, several)
                 yield InputNote(f"{what} no {lacks} in the traces of {name}: {content_hint(scope)}")
+        for scope, count in sorted(self.empty.items()):
+            what = _counted(count, "answer is", "answers are")
+            name = scope or "an instrumentation without a name"
+            said = "the model said nothing, or it was not recorded"
+            yield InputNote(f"{what} empty in the traces of {name}: {said}")
         if self.not_generative:
             what = _counted(self.not_generative, "trace has", "traces have")
             yield InputNote(f"{what} no agent and no call of a model, so that there is no answer")

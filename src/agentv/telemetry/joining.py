@@ -12,7 +12,7 @@ from agentv.telemetry.agent_logs import AgentLogs
 from agentv.telemetry.answers import TracedAnswer, join_turns
 from agentv.telemetry.closed import ClosedTraces
 from agentv.telemetry.contents import with_results
-from agentv.telemetry.history import End, OpenEnds, input_key
+from agentv.telemetry.history import End, OpenEnds, input_keys
 from agentv.telemetry.join_report import JoinReport
 from agentv.telemetry.shelf import SpanShelf, is_untraced
 from agentv.telemetry.spans import Span
@@ -167,11 +167,12 @@ class Joiner:
             if link.is_incomplete and waiting:
                 each = _continued(waiting[-1].messages, each, link.length)
             elif link.length == 0:
-                each = _continued(self._histories.pop(link.end.name, ()), each)
+                kept = waiting[-1].messages if waiting else ()
+                each = _continued(self._histories.pop(link.end.name, kept), each)
             has_question = any(message.role == "user" for message in without_system(given)[link.length :])
             is_late = waiting and each.root.start_ns - _end_of(waiting) > self._idle_ns
             if waiting and (has_question or is_late or not each.is_call):
-                yield self._answer(waiting, session, is_open=True)
+                yield self._answer(waiting, session)
             elif waiting:
                 group = [*waiting, each]
             group[-1] = each
@@ -184,11 +185,10 @@ class Joiner:
         length = each.input_length if each.is_call else 0
         end = End(each.root.end_ns, name, session)
         self._ends.add(scope, each.messages, end, each.facts.response_id, input_length=length)
-        last = each.messages[-1] if each.messages else None
-        if each.is_call and each.error is None and last is not None and (last.tool_calls or last.role == "tool"):
+        if each.is_call and each.failure is None and (each.asks_for_tools or not each.has_answer):
             self._waiting[name] = _Waiting(group, session, self._moment(_end_of(group)))
             return
-        yield self._answer(group, session, is_open=False)
+        yield self._answer(group, session)
 
     def _is_left_out(self, each: Invocation, scope: str, given: Sequence[Message]) -> bool:
         """Return True for a copy of a call, and for one without messages or an answer, which is counted."""
@@ -199,11 +199,14 @@ class Joiner:
             self._silent.count(each.root.scope, response_id)
             return True
         self._silent.exclude(response_id)
-        if not each.is_answered and each.error is None and each.problem is None:
-            self._unanswered.count(each.root.scope, input_key(scope, given))
+        if not each.is_answered and each.failure is None and each.problem is None:
+            self._unanswered.count(each.root.scope, next(reversed(input_keys(scope, given)), None))
             return True
-        if self.report.without_answer:
-            self._unanswered.exclude(input_key(scope, given))
+        if self.report.without_answer:  # the history shows that earlier questions were answered, too
+            keys = input_keys(scope, given)
+            for message, key in zip(without_system(given), keys, strict=True):
+                if message.role == "user" or key == keys[-1]:
+                    self._unanswered.exclude(key)
         return False
 
     def _abandoned(self, before_ns: int | None) -> Iterator[TracedAnswer]:
@@ -211,22 +214,26 @@ class Joiner:
         for name, waiting in list(self._waiting.items()):
             if before_ns is None or waiting.since_ns < before_ns:
                 del self._waiting[name]
-                yield self._answer(waiting.calls, waiting.session, is_open=True)
+                yield self._answer(waiting.calls, waiting.session)
 
-    def _answer(self, group: Sequence[Invocation], session: str | None, *, is_open: bool) -> TracedAnswer:
+    def _answer(self, group: Sequence[Invocation], session: str | None) -> TracedAnswer:
         first, last = group[0], group[-1]
         usage, cost = usage_of(group)
         facts = last.facts
         models = [
             call.facts.model for each in group for call in each.calls if call.facts is not None and call.facts.model
         ]
+        is_open = last.failure is None and last.asks_for_tools
         self.report.answers += 1
         self.report.open += is_open
+        if last.failure is None and last.messages and not (is_open or last.has_answer):
+            self.report.empty[last.root.scope] += 1
         if last.messages and not any(message.role == "user" for message in last.messages):
             self.report.without_question[last.root.scope] += 1
         error = None
-        if not last.has_answer and last.error is not None:
-            error = f"has no answer, because it failed: {last.error}"
+        if last.failure is not None:
+            lacks = "its answer is not complete" if last.has_answer else "has no answer"
+            error = f"{lacks}, because it failed: {last.failure}"
         elif not last.messages:
             error = f"cannot be read: {last.problem}"
         return TracedAnswer(

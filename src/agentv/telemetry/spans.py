@@ -1,7 +1,7 @@
 """Spans and log events of OpenTelemetry, from OTLP exports, the SDK's own JSON, and rows of Phoenix."""
 
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -52,6 +52,11 @@ class Span(Struct, frozen=True, array_like=True, kw_only=True):
     file_number: int = 0
     is_parent_remote: bool | None = None
     """True if the parent is a span of another process; None if that is not known."""
+
+    @property
+    def exception(self) -> str | None:
+        """The message of the last recorded exception, which may have been handled; None without one."""
+        return _exception(self.events)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -159,7 +164,7 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
 
 
 def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, scope: str) -> Span:
-    status = value.get("status")
+    status, attributes = value.get("status"), attributes_of(value.get("attributes"))
     return Span(
         trace_id=_id_of(first(value, "traceId", "trace_id")),
         span_id=_id_of(first(value, "spanId", "span_id")) or _own_id(value),
@@ -168,9 +173,9 @@ def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, sco
         kind=_kind(value.get("kind")),
         start_ns=_nanoseconds(first(value, "startTimeUnixNano", "start_time_unix_nano")),
         end_ns=_nanoseconds(first(value, "endTimeUnixNano", "end_time_unix_nano")),
-        attributes=attributes_of(value.get("attributes")),
+        attributes=attributes,
         events=events,
-        error=_error(json_object(status)),
+        error=_error(json_object(status), events, attributes),
         service=service,
         scope=scope,
         is_parent_remote=_is_parent_remote(value.get("flags")),
@@ -194,7 +199,12 @@ def _single_span(value: JsonObject) -> Span:
     if not status:
         status = {"code": value.get("status_code"), "message": value.get("status_message")}
     resource = value.get("resource")
-    events = value.get("events")
+    listed = value.get("events")
+    events = tuple(
+        SpanEvent(_text(each.get("name")), attributes_of(each.get("attributes")))
+        for each in (listed if isinstance(listed, list) else ())
+        if isinstance(each, Mapping)
+    )
     return Span(
         trace_id=_id_of(context.get("trace_id") or value.get("context.trace_id") or value.get("trace_id")),
         span_id=_id_of(context.get("span_id") or value.get("context.span_id") or value.get("id")) or _own_id(value),
@@ -204,12 +214,8 @@ def _single_span(value: JsonObject) -> Span:
         start_ns=_nanoseconds(value.get("start_time")),
         end_ns=_nanoseconds(value.get("end_time")),
         attributes=attributes,
-        events=tuple(
-            SpanEvent(_text(each.get("name")), attributes_of(each.get("attributes")))
-            for each in (events if isinstance(events, list) else ())
-            if isinstance(each, Mapping)
-        ),
-        error=_error(status),
+        events=events,
+        error=_error(status, events, attributes),
         service=_service({"resource": resource}) if isinstance(resource, Mapping) else "",
         scope="",
     )
@@ -325,11 +331,27 @@ def _kind(value: JsonValue) -> str:
     return _text(value).upper().removeprefix("SPAN_KIND_").removeprefix("SPANKIND.")
 
 
-def _error(status: JsonObject) -> str | None:
-    code = first(status, "code", "status_code")
-    if str(code).upper() not in _ERROR_CODES:
+def _error(status: JsonObject, events: Sequence[SpanEvent], attributes: JsonObject) -> str | None:
+    """Return why a span failed, by its status, its last exception or its attributes; None if it did not."""
+    if str(first(status, "code", "status_code")).upper() not in _ERROR_CODES:
         return None
-    return _text(first(status, "message", "description")) or "status ERROR"
+    told = _reason(first(status, "message", "description")) or _exception(events)
+    return told or _text(first(attributes, "error.message", "error", "error.type")) or "status ERROR"
+
+
+def _exception(events: Sequence[SpanEvent]) -> str | None:
+    raised = next((each.attributes for each in reversed(events) if each.name == "exception"), {})
+    return _reason(raised.get("exception.message")) or _text(raised.get("exception.type")) or None
+
+
+_STACK = "Traceback (most recent call last)"
+
+
+def _reason(value: JsonValue) -> str:
+    """Return the message of an error without the stack that some programs write after it, or instead of it."""
+    text = _text(value).strip()
+    before, found, after = text.partition(_STACK)
+    return before.strip() or (after.strip().splitlines()[-1].strip() if found and after.strip() else "")
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,7 +14,7 @@ from agentv.telemetry.facts import Facts
 from agentv.telemetry.history import End, OpenEnds, is_over
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
 from agentv.types.json_value import JsonObject
-from agentv.types.messages import Message, ToolCall
+from agentv.types.messages import Message, TextPart, ToolCall
 from agentv.types.messages_json import compact_json, content_text
 from agentv.types.usage import Usage
 
@@ -43,22 +43,47 @@ class Invocation(Struct, frozen=True, kw_only=True):
     calls: tuple[ReadSpan, ...]
     facts: Facts
     error: str | None
+    exception: str | None = None
+    """What a call or the outermost span recorded though its status is no error, or why any other span failed."""
     problem: str | None = None
     is_ambiguous: bool = False
     """True if several conversations in the invocation could be the main one."""
+    is_cut: bool = False
+    """True if the call of a model that gave the last message failed."""
     is_answered: bool = True
     """False if neither the outermost span nor the last call of a model has an output."""
 
     @property
     def has_answer(self) -> bool:
-        """True if there is a message of the assistant after the input."""
-        return any(message.role == "assistant" for message in self.messages[self.input_length :])
+        """True if the last message after the input is the assistant's, with a content."""
+        last = self.messages[-1] if len(self.messages) > self.input_length else None
+        return last is not None and last.role == "assistant" and has_content(last)
+
+    @property
+    def asks_for_tools(self) -> bool:
+        """True if the last message is a call of a tool, of an agent without a text, or the result of one."""
+        last = self.messages[-1] if self.messages else None
+        return last is not None and (
+            last.role == "tool" or (bool(last.tool_calls) and (self.is_call or not has_content(last)))
+        )
+
+    @property
+    def failure(self) -> str | None:
+        """Why there is no complete answer: the outermost span failed, or a call below it, and no answer follows."""
+        if self.root.error is not None or self.is_cut or not self.has_answer:
+            return self.error or self.exception
+        return None
 
     @property
     def is_silent(self) -> bool:
         """True if nothing was recorded of what was said; some instrumentations record messages without contents."""
-        has_content = any(message.content for message in self.messages)
-        return not has_content and self.error is None and self.problem is None
+        return not any(message.content for message in self.messages) and self.failure is None and self.problem is None
+
+
+def has_content(message: Message) -> bool:
+    """Return True for a message with a text that is not empty, or with another part."""
+    parts = message.content if isinstance(message.content, tuple) else ()
+    return bool(content_text(message.content)) or any(not isinstance(part, TextPart) for part in parts)
 
 
 def merged_spans(spans: Iterable[Span]) -> list[Span]:
@@ -152,7 +177,7 @@ class Trace:
             if read.span.span_id in members:
                 yield self._agent(read, members[read.span.span_id])
             elif read.kind == "model" and self.owner(read) is None and not self._is_inside_call(read):
-                yield _call(read, tools.get(read.span.span_id, ()))
+                yield _call(read, _tools_of(tools.get(read.span.span_id, ())))
 
     def judged_ids(self) -> set[str]:
         """Return the ids of the spans that belong to an invocation."""
@@ -166,13 +191,13 @@ class Trace:
         """Return True for a call that another instrumentation records, too, around this span."""
         return any(each.kind == "model" for each in self.ancestors(read.span))
 
-    def _tools_below(self) -> dict[str, list[ToolCall]]:
-        """Return the calls of tools below each span."""
-        below: dict[str, list[ToolCall]] = {}
+    def _tools_below(self) -> dict[str, list[ReadSpan]]:
+        """Return the spans of tools below each span."""
+        below: dict[str, list[ReadSpan]] = {}
         for read in self.spans:
             if read.facts is not None and read.facts.tool is not None:
                 for above in self.ancestors(read.span):
-                    below.setdefault(above.span.span_id, []).append(read.facts.tool)
+                    below.setdefault(above.span.span_id, []).append(read)
         return below
 
     def _agent(self, root: ReadSpan, members: Sequence[ReadSpan]) -> Invocation:
@@ -189,7 +214,8 @@ class Trace:
                 each for each in members if not any(above.kind == "tool" for above in self.ancestors(each.span))
             )
             messages = with_calls(messages, _tools_of(outer_tools))
-        error = root.span.error or next((each.span.error for each in reversed(outer) if each.span.error), None)
+        reached = [root.span, *(each.span for each in reversed(outer))]
+        error = next((span.error for span in reached if span.error), None)
         return Invocation(
             root=root.span,
             is_call=False,
@@ -198,10 +224,13 @@ class Trace:
             calls=tuple(calls),
             facts=facts,
             error=error,
+            exception=next((span.exception for span in reached if span.exception), None)
+            or next((each.span.error for each in reversed(members) if each.span.error), None),
             problem=next(
                 (each.facts.problem for each in members if each.facts is not None and each.facts.problem), None
             ),
             is_ambiguous=is_ambiguous,
+            is_cut=any(each.span.error and each.facts and each.facts.output[-1:] == messages[-1:] for each in outer),
             is_answered=bool(facts.output) or (chain is not None and chain.is_answered),
         )
 
@@ -211,7 +240,7 @@ class Trace:
         for each in members:
             if each.kind != "agent" or each.facts is None:
                 continue
-            if each.facts.agent and each.span is not root.span and _is_only_agent(members):
+            if facts.agent is None and each.facts.agent and _is_only_agent(members):
                 facts = replace(facts, agent=each.facts.agent)
             if not facts.has_content and each.facts.has_content:
                 facts = replace(facts, input=each.facts.input, output=each.facts.output)
@@ -220,7 +249,7 @@ class Trace:
         session = facts.session or next(
             (each.facts.session for each in members if each.facts and each.facts.session), None
         )
-        return replace(facts, session=session)
+        return replace(facts, session=session, agent=facts.agent or facts.workflow)
 
 
 def _distinct_calls(calls: Sequence[ReadSpan]) -> Sequence[ReadSpan]:
@@ -260,7 +289,14 @@ def _answered_calls(calls: Sequence[ReadSpan]) -> list[ReadSpan]:
 
 
 def _tools_of(members: Iterable[ReadSpan]) -> list[ToolCall]:
-    return [each.facts.tool for each in members if each.facts is not None and each.facts.tool is not None]
+    """Return the calls of tools in spans; the result of one that failed without a result is its error."""
+    return [
+        replace(each.facts.tool, output={"error": each.span.error})
+        if each.facts.tool.output in (None, "null") and each.span.error is not None
+        else each.facts.tool
+        for each in members
+        if each.facts is not None and each.facts.tool is not None
+    ]
 
 
 def _is_only_agent(members: Sequence[ReadSpan]) -> bool:
@@ -280,6 +316,7 @@ def _call(read: ReadSpan, tools: Sequence[ToolCall]) -> Invocation:
         calls=(read,),
         facts=facts,
         error=read.span.error,
+        exception=read.span.exception,
         problem=facts.problem,
         is_answered=bool(facts.output),
     )

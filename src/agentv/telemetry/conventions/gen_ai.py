@@ -31,6 +31,8 @@ def read_gen_ai(span: Span) -> Facts:
     attributes = span.attributes
     operation = text_at(attributes, "gen_ai.operation.name")
     kind: Kind | None = None if operation is None else _KINDS.get(operation, "step")
+    if attributes.get("langsmith.span.kind") == "prompt":  # a template, which LangSmith names `chat`, too
+        kind = "step"
     is_request = text_at(attributes, "llm.request.type") in ("chat", "completion")
     if kind is None and (is_request or (not _KIND_KEYS & attributes.keys() and _is_model_call(span))):
         kind = "model"
@@ -42,7 +44,8 @@ def read_gen_ai(span: Span) -> Facts:
         tool = tool_call(text_at(attributes, "gen_ai.tool.name"), _tool_id(attributes), called, found)
     return Facts(
         kind=kind,
-        agent=text_at(attributes, "gen_ai.agent.name", "gen_ai.workflow.name"),
+        agent=text_at(attributes, "gen_ai.agent.name"),
+        workflow=text_at(attributes, "gen_ai.workflow.name"),
         system=system_of(attributes.get("gen_ai.system_instructions")),
         input=() if kind == "tool" else _messages(attributes, "gen_ai.input.messages"),
         output=() if kind == "tool" else _messages(attributes, "gen_ai.output.messages"),
@@ -76,7 +79,8 @@ def _tool_id(attributes: JsonObject) -> JsonValue:
 
 
 def _messages(attributes: JsonObject, key: str) -> tuple[Message, ...]:
-    return listed_messages(attributes.get(key), f"$.attributes.{key}") or ()
+    is_output = key == "gen_ai.output.messages"
+    return listed_messages(attributes.get(key), f"$.attributes.{key}", is_output=is_output) or ()
 
 
 def usage_at(attributes: JsonObject, prefix: str) -> Usage | None:

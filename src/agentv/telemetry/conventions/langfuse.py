@@ -9,6 +9,7 @@ from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.facts import Facts, Kind
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import first, json_object, text_at
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import known_cost, known_usage
 
 _KINDS: Mapping[str, Kind] = {"generation": "model", "agent": "agent", "chain": "agent", "tool": "tool"}
@@ -27,9 +28,10 @@ def read_langfuse(span: Span) -> Facts:
     usage = read_usage(counts) if kind != "tool" else None
     return Facts(
         kind=kind,
-        agent=span.name if kind == "agent" else None,
+        agent=span.name if str(raw_kind).lower() == "agent" else None,
+        workflow=span.name if kind == "agent" else None,
         system=system_of(first(json_object(asked), "instructions", "system")) if kind == "model" else (),
-        input=said(request_of(asked, given), "user", "$.attributes.langfuse.observation.input")
+        input=said(_without_tools(request_of(asked, given)), "user", "$.attributes.langfuse.observation.input")
         if kind != "tool"
         else (),
         output=said(answer, "assistant", "$.attributes.langfuse.observation.output") if kind != "tool" else (),
@@ -39,3 +41,16 @@ def read_langfuse(span: Span) -> Facts:
         model=text_at(attributes, "langfuse.observation.model.name"),
         session=session_of(attributes),
     )
+
+
+def _without_tools(messages: JsonValue) -> JsonValue:
+    """Return messages without the definitions of tools, which the callback for LangChain adds as messages of tools."""
+    listed = parsed(messages)
+    if not isinstance(listed, list):
+        return messages
+    return [each for each in listed if not _is_definition(json_object(each))]
+
+
+def _is_definition(message: JsonObject) -> bool:
+    content = json_object(message.get("content"))
+    return message.get("role") == "tool" and content.get("type") == "function" and "function" in content

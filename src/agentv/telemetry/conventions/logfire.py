@@ -1,18 +1,46 @@
-"""Logfire: the request and the response of a model."""
+"""Logfire: the request and the response of a model, and the runs of the OpenAI Agents SDK."""
+
+from collections.abc import Mapping
 
 from agentv.messages.shapes.usages import read_usage
-from agentv.telemetry.contents import parsed, said, system_of
-from agentv.telemetry.facts import Facts
+from agentv.telemetry.contents import parsed, said, system_of, tool_call
+from agentv.telemetry.facts import Facts, Kind
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import first, json_object, text_at
 from agentv.types.usage import known_usage
 
+_KINDS: Mapping[str, Kind] = {
+    "OpenAI Agents trace: {name}": "agent",
+    "Agent run: {name!r}": "agent",
+    "Function: {name}": "tool",
+}
+"""The spans of the OpenAI Agents SDK, by the templates of their names."""
+
 
 def read_logfire(span: Span) -> Facts:
-    """Read the request that a client of a model sent, and its response."""
+    """Read the request that a client of a model sent, and its response; or a run of an agent, or a call of a tool."""
+    attributes = span.attributes
+    template = text_at(attributes, "logfire.msg_template") or ""
+    kind = _KINDS.get(template)
+    if kind is not None:
+        name = text_at(attributes, "name")
+        given, result = parsed(attributes.get("input")), attributes.get("output")
+        return Facts(
+            kind=kind,
+            agent=name if template.startswith("Agent run") else None,
+            tool=tool_call(name, None, given, result) if kind == "tool" else None,
+            session=text_at({key: value for key, value in attributes.items() if value != "null"}, "group_id"),
+        )
+    return _read_call(span)
+
+
+def _read_call(span: Span) -> Facts:
     asked, got = (json_object(parsed(span.attributes.get(key))) for key in ("request_data", "response_data"))
     given = first(asked, "messages", "input", "contents", "prompt")
     message = first(got, "message", "output", "combined_chunk_content", "content", "text")
+    if message is None and given is not None and "output" in span.attributes:
+        # Of the OpenAI Agents SDK, `request_data` has the output, too.
+        given, message = span.attributes.get("input"), span.attributes.get("output")
     usage = read_usage(got.get("usage"))
     return Facts(
         kind="model" if given is not None or message is not None else None,

@@ -32,7 +32,8 @@ def read_mlflow(span: Span) -> Facts:
     usage = (read_usage(counts) or read_usage(json_object(parsed(answer)).get("usage"))) if kind != "tool" else None
     return Facts(
         kind=kind,
-        agent=span.name if kind == "agent" else None,
+        agent=span.name if str(raw_kind).upper() == "AGENT" else None,
+        workflow=span.name if kind == "agent" else None,
         system=system_of(first(json_object(asked), "instructions", "system")) if kind == "model" else (),
         input=said(request_of(asked, given), "user", "$.attributes.mlflow.spanInputs") if kind != "tool" else (),
         output=said(answer, "assistant", "$.attributes.mlflow.spanOutputs") if kind != "tool" else (),

@@ -60,7 +60,12 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
-    Convention("Logfire", ("request_data", "response_data"), read_logfire, "pydantic/logfire@015babe384fb"),
+    Convention(
+        "Logfire",
+        ("request_data", "response_data", "logfire.msg_template"),
+        read_logfire,
+        "pydantic/logfire@015babe384fb",
+    ),
 )
 """The conventions in order: of each fact, the first that finds it wins."""
 _CONTENT = (

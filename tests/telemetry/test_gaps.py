@@ -1,0 +1,276 @@
+"""What instrumentations leave out, and what failed: never an empty answer in silence."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.spans import attribute, export, span
+from tests.telemetry.test_joining import ASKS, FOUND, agent, assistant, call, join, user
+
+from agentv.telemetry.answers import TracedAnswer
+from agentv.types.messages_json import content_text
+
+FAILED = {"code": 2, "message": "rate limited"}
+
+
+def told(answer: TracedAnswer) -> list[str]:
+    """Return the messages, each as a text or the names of its calls."""
+    return [
+        content_text(each.content or "") or ", ".join(called.tool for called in each.tool_calls)
+        for each in answer.messages
+    ]
+
+
+def raised(message: str, **more: Any) -> dict[str, Any]:
+    """The event of an exception."""
+    return {"name": "exception", "attributes": [attribute("exception.message", message)], **more}
+
+
+def inside(number: int, messages: list[dict[str, Any]], answer: dict[str, Any], at_s: float = 0.0) -> dict[str, Any]:
+    """A call in the agent with the number 1."""
+    return {**call(number, messages, answer, at_s=at_s), "parentSpanId": f"{1:016x}", "traceId": root()["traceId"]}
+
+
+def tool(**more: Any) -> dict[str, Any]:
+    """The call of a tool in the agent with the number 1."""
+    names = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", "gen_ai.tool.call.id": "c1"}
+    return {**span(3, 1, {**names, **more}), "traceId": root()["traceId"]}
+
+
+def root(**more: Any) -> dict[str, Any]:
+    return {**agent(1, None), "endTimeUnixNano": str(int(agent(1, None)["startTimeUnixNano"]) + 9 * 10**9), **more}
+
+
+def test_results_alone_continue_the_call_that_requests_them() -> None:
+    """The server keeps the conversation, and the id of the previous response is not recorded."""
+    other = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c2", "name": "look", "arguments": {}}]}
+    answers, report = join(
+        export(call(1, [user("Where?")], ASKS)),
+        export(call(2, [user("Why?")], other, at_s=1)),
+        export(call(3, [FOUND], assistant("Here."), at_s=2)),
+    )
+    assert [told(each) for each in answers] == [["Where?", "find", "here", "Here."], ["Why?", "look"]]
+    assert (report.ambiguous, [each.is_open for each in answers]) == (0, [False, True])
+
+
+def test_results_with_ids_of_their_own_continue_the_newest_call_that_requests_any() -> None:
+    found = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "other", "response": "here"}]}
+    (answer,), _ = join(export(call(1, [user("Where?")], ASKS)), export(call(2, [found], assistant("Here."), at_s=1)))
+    assert told(answer) == ["Where?", "find", "here", "Here."]
+
+
+def test_a_call_of_a_tool_that_was_not_recorded_comes_from_the_next_call() -> None:
+    """Some instrumentations lose the calls of tools in streams."""
+    (answer,), report = join(
+        export(call(1, [user("Where?")], assistant(""))),
+        export(call(2, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=1)),
+    )
+    assert told(answer) == ["Where?", "find", "here", "Here."]
+    assert dict(report.empty) == {}
+
+
+def test_an_empty_answer_is_counted_and_noted() -> None:
+    (answer,), report = join(export(call(1, [user("Where?")], assistant(""))))
+    assert (answer.text, answer.is_open, report.open) == ("", False, 0)
+    (note,) = report.notes()
+    assert note.text.startswith("1 answer is empty in the traces of")
+
+
+def test_a_call_that_failed_while_it_answered_is_an_error() -> None:
+    (answer,), _ = join(export({**call(1, [user("Where?")], assistant("It is")), "status": FAILED}))
+    assert answer.error == "its answer is not complete, because it failed: rate limited"
+    assert told(answer) == ["Where?", "It is"]
+
+
+def test_an_agent_that_failed_after_a_call_of_a_tool_is_an_error() -> None:
+    failed = {"code": 2, "message": "no such order"}
+    (answer,), report = join(
+        export(root(status=failed), inside(2, [user("Where?")], ASKS), {**tool(), "status": failed})
+    )
+    assert answer.error == "has no answer, because it failed: no such order"
+    assert told(answer) == ["Where?", "find", '{"error":"no such order"}']
+    assert report.open == 0
+
+
+def test_an_agent_that_answers_after_a_failed_call_is_no_error() -> None:
+    failed = {**inside(2, [user("Where?")], assistant("")), "status": FAILED}
+    (answer,), _ = join(export(root(), failed, inside(3, [user("Where?")], assistant("Here."), at_s=1)))
+    assert (answer.error, answer.text) == (None, "Here.")
+
+
+def test_an_agent_that_ends_with_a_call_of_a_tool_says_so() -> None:
+    (answer,), report = join(export(root(), inside(2, [user("Where?")], ASKS)))
+    assert (answer.is_open, answer.error, report.open) == (True, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("It broke.", "It broke."),
+        ("It broke.Traceback (most recent call last):\n  File\nValueError: no", "It broke."),
+        ("Traceback (most recent call last):\n  File\nValueError: no\n", "ValueError: no"),
+    ],
+)
+def test_the_reason_of_a_failure_comes_from_the_exception_if_the_status_has_none(message: str, reason: str) -> None:
+    failed = {**call(1, [user("Where?")], assistant("")), "status": {"code": 2}, "events": [raised(message)]}
+    (answer,), _ = join(export(failed))
+    assert answer.error == f"has no answer, because it failed: {reason}"
+
+
+def test_an_exception_with_the_status_ok_is_an_error_only_without_an_answer() -> None:
+    given = [
+        {**call(number, [user("Where?")], assistant(text)), "status": {"code": 1}, "events": [raised("It broke.")]}
+        for number, text in ((1, ""), (2, "Here."))
+    ]
+    lost, answered = join(*map(export, given))[0]
+    assert (lost.error, answered.error) == ("has no answer, because it failed: It broke.", None)
+
+
+def test_the_result_of_a_tool_is_the_message_beside_other_keys() -> None:
+    """OpenLLMetry has the arguments of LangChain's callback beside the message."""
+    message = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "ToolMessage"]}
+    result = {
+        "output": {**message, "kwargs": {"content": "here", "type": "tool", "tool_call_id": "c1"}},
+        "kwargs": {"color": "green", "name": "find"},
+    }
+    found = tool(**{"gen_ai.tool.call.result": json.dumps(result)})
+    (answer,), _ = join(export(root(), inside(2, [user("Where?")], ASKS), found))
+    assert told(answer) == ["Where?", "find", "here"]
+
+
+def test_an_output_with_an_unknown_role_is_the_assistants() -> None:
+    said = {**assistant("Here."), "role": "unknown"}
+    (answer,), report = join(export(call(1, [user("Where?")], said)))
+    assert (answer.text, dict(report.problems)) == ("Here.", {})
+
+
+def test_the_definitions_of_tools_are_no_messages_of_langfuse() -> None:
+    definition = {"type": "function", "function": {"name": "find", "parameters": {}}}
+    asked = [{"role": "user", "content": "Where?"}, {"role": "tool", "content": definition}]
+    attributes = {
+        "langfuse.observation.type": "generation",
+        "langfuse.observation.input": json.dumps(asked),
+        "langfuse.observation.output": json.dumps({"role": "assistant", "content": "Here."}),
+    }
+    (answer,), _ = join(export(span(1, None, attributes)))
+    assert told(answer) == ["Where?", "Here."]
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ({"generations": [[]], "llm_output": None}, []),
+        ({"output": {"order": "7", "late": 1}}, ['{"order":"7","late":1}']),
+    ],
+)
+def test_outputs_of_langsmith_are_read(output: dict[str, Any], expected: list[str]) -> None:
+    attributes = {"langsmith.span.kind": "llm", "gen_ai.operation.name": "chat", "gen_ai.prompt": "Where?"}
+    given = span(1, None, {**attributes, "gen_ai.completion": json.dumps(output)}, status=FAILED)
+    (answer,), _ = join(export(given))
+    assert told(answer) == ["Where?", *expected]
+
+
+def test_a_template_of_langsmith_is_no_call_of_a_model() -> None:
+    kinds = {"gen_ai.operation.name": "chat", "gen_ai.prompt": "Where?", "gen_ai.completion": "Here."}
+    whole = span(1, None, {**kinds, "gen_ai.operation.name": "chain", "langsmith.span.kind": "chain"})
+    parts = [
+        span(number, 1, {**kinds, "langsmith.span.kind": kind, "gen_ai.usage.input_tokens": 3})
+        for number, kind in ((2, "prompt"), (3, "llm"))
+    ]
+    (answer,), _ = join(export(whole, *parts))
+    assert answer.usage is not None
+    assert (answer.usage.requests, answer.usage.input) == (1, 3)
+
+
+def test_a_tool_that_ends_the_agent_is_an_error_though_the_outermost_span_is_not() -> None:
+    """The OpenAI Agents SDK reports the error of the tool, and none of the run."""
+    failed = {**tool(**{"gen_ai.tool.call.result": "null"}), "status": {"code": 2, "message": "no such order"}}
+    (answer,), report = join(export(root(), inside(2, [user("Where?")], ASKS), failed))
+    assert answer.error == "has no answer, because it failed: no such order"
+    assert told(answer) == ["Where?", "find", '{"error":"no such order"}']
+    assert report.open == 0
+
+
+def test_an_agent_inside_a_tool_does_not_name_the_answer() -> None:
+    inner = {**agent(4, 3), "attributes": [attribute("gen_ai.operation.name", "invoke_agent")]}
+    inner["attributes"].append(attribute("gen_ai.agent.name", "billing"))
+    (answer,), _ = join(export(root(), inside(2, [user("Where?")], assistant("Here.")), tool(), inner))
+    assert answer.agent == "shop"
+
+
+def test_a_workflow_names_the_answer_only_without_an_agent() -> None:
+    flow = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "flow"}
+    outer = span(1, None, flow, traceId=root()["traceId"])
+    answered = inside(2, [user("Where?")], assistant("Here."))
+    (named,), _ = join(export(outer, agent(3, 1), answered))
+    (unnamed,), _ = join(export(outer, answered))
+    assert (named.agent, unnamed.agent) == ("shop", "flow")
+
+
+def test_runs_of_the_openai_agents_sdk_by_logfire_are_read() -> None:
+    question, reply = {"role": "user", "content": "Where?"}, {"role": "assistant", "content": "Here."}
+    called = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    asks, found = {"role": "assistant", "tool_calls": [called]}, {"role": "tool", "tool_call_id": "c1", "content": "x"}
+
+    def chat(number: int, given: list[dict[str, Any]], output: dict[str, Any]) -> dict[str, Any]:
+        attributes = {
+            "logfire.msg_template": "Chat completion with {gen_ai.request.model!r}",
+            "input": json.dumps(given),
+            "output": json.dumps([output]),
+            "request_data": json.dumps({"messages": [*given, output]}),
+            "gen_ai.usage.input_tokens": 3,
+        }
+        start = int(root()["startTimeUnixNano"]) + number
+        return span(number, 2, attributes, startTimeUnixNano=str(start), endTimeUnixNano=str(start))
+
+    (answer,), _ = join(
+        export(
+            span(1, None, {"logfire.msg_template": "OpenAI Agents trace: {name}", "group_id": "null"}),
+            span(2, 1, {"logfire.msg_template": "Agent run: {name!r}", "name": "shop"}),
+            chat(3, [question], asks),
+            span(4, 2, {"logfire.msg_template": "Function: {name}", "name": "find", "input": "{}", "output": "x"}),
+            chat(5, [question, asks, found], reply),
+        )
+    )
+    assert told(answer) == ["Where?", "find", "x", "Here."]
+    assert (answer.agent, answer.session, answer.usage and answer.usage.input) == ("shop", f"{1:016x}", 6)
+
+
+def without_output(made: dict[str, Any]) -> dict[str, Any]:
+    """Return the span of a call without its answer."""
+    return {**made, "attributes": [each for each in made["attributes"] if each["key"] != "gen_ai.output.messages"]}
+
+
+def test_a_question_whose_answer_is_in_the_history_of_a_later_call_is_not_counted() -> None:
+    (answer,), report = join(
+        export(without_output(call(1, [user("Where?")], ASKS))),
+        export(call(2, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=1)),
+    )
+    assert (told(answer), list(report.notes())) == (["Where?", "find", "here", "Here."], [])
+
+
+def test_a_text_whose_call_failed_is_an_error_though_the_agent_did_not_fail() -> None:
+    """An interrupted stream: the outermost span has no error."""
+    (answer,), _ = join(export(root(), {**inside(2, [user("Where?")], assistant("It is")), "status": FAILED}))
+    assert answer.error == "its answer is not complete, because it failed: rate limited"
+
+
+def test_an_agent_that_failed_before_any_message_says_why() -> None:
+    """A guardrail stops it before its first call of a model."""
+    guard = span(2, 1, {"gen_ai.operation.name": "guardrail"}, status={"code": 2, "message": "tripped"})
+    (answer,), report = join(export(root(), {**guard, "traceId": root()["traceId"]}))
+    assert answer.error == "has no answer, because it failed: tripped"
+    assert list(report.notes()) == []
+
+
+@pytest.mark.parametrize("name", ["error", "error.message", "error.type"])
+def test_the_reason_of_a_failure_comes_from_attributes_if_nothing_else_has_it(name: str) -> None:
+    failed = call(1, [user("Where?")], assistant(""), more={name: "It broke."})
+    (answer,), _ = join(export({**failed, "status": {"code": 2}}))
+    assert answer.error == "has no answer, because it failed: It broke."
+
+
+def test_the_json_null_is_no_answer() -> None:
+    attributes = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": '"Where?"', "mlflow.spanOutputs": "null"}
+    (answer,), _ = join(export(span(1, None, attributes, status=FAILED)))
+    assert (told(answer), answer.error) == (["Where?"], "has no answer, because it failed: rate limited")
