@@ -115,7 +115,15 @@ def test_calls_have_the_ids_of_their_results(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["openinference-langchain", "official-langchain", "openllmetry-langchain", "langsmith"]
+    "name",
+    [
+        "openinference-langchain",
+        "official-langchain",
+        "openllmetry-langchain",
+        "langsmith",
+        "langfuse-langchain",
+        "laminar",
+    ],
 )
 def test_a_shared_thread_id_is_one_session_of_three_answers(name: str) -> None:
     answers, _ = read(name)

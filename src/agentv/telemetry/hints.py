@@ -21,6 +21,7 @@ _CODEX = (
 _OTHER = f"see the documentation of the instrumentation for an option that records messages ({CAPTURE} for many)"
 _HINTS: Final = (
     ("com.anthropic.claude_code", _CLAUDE),
+    ("com.anthropic.sdk", "set ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE=content"),
     ("codex_otel", _CODEX),
     ("opentelemetry.instrumentation.genai.openai_agents", _NO_CALLS),
     ("opentelemetry.instrumentation.genai", _LATEST),

@@ -118,12 +118,27 @@ class OpenEnds(Struct):
         ends.sort()
         _limit(self._ends)
         length = sum(message.role != "system" for message in messages[:input_length])
-        if length and messages[-1].tool_calls:
+        if length and may_call(messages[-1]):
             ids = frozenset(call.id for call in messages[-1].tool_calls if call.id is not None)
             self._asking.setdefault(hashes[length - 1], {})[name] = Asking(end_ns, ids)
             self._asked[name] = hashes[length - 1]
             _limit(self._asking)
             _limit(self._asked)
+
+
+def may_call(message: Message) -> bool:
+    """Return True for an answer with calls of tools, and for one without anything: some record no calls."""
+    return bool(message.tool_calls) or (message.role == "assistant" and not message.content)
+
+
+def without_silent_end(messages: tuple[Message, ...], length: int) -> tuple[tuple[Message, ...], int]:
+    """Return messages without an answer that records nothing, and how many of them a later input has.
+
+    `length` is that number for messages that end with calls, which the later input has in its own form.
+    """
+    if not messages or messages[-1].tool_calls:
+        return messages, length
+    return messages[:-1], sum(message.role != "system" for message in messages[:-1])
 
 
 def _limit(items: OrderedDict[Any, Any]) -> None:

@@ -12,7 +12,7 @@ from agentv.telemetry.agent_logs import AgentLogs
 from agentv.telemetry.answers import TracedAnswer, join_turns
 from agentv.telemetry.closed import ClosedTraces
 from agentv.telemetry.contents import with_results
-from agentv.telemetry.history import OpenEnds, input_key
+from agentv.telemetry.history import OpenEnds, input_key, may_call, without_silent_end
 from agentv.telemetry.join_report import JoinReport
 from agentv.telemetry.shelf import SpanShelf
 from agentv.telemetry.spans import Span
@@ -166,13 +166,13 @@ class Joiner:
             session = session or self._sessions.get(link.name)
             waiting = self._waiting.pop(link.name).calls if link.name in self._waiting else []
             if link.is_incomplete and waiting:
-                each = _continued(waiting[-1].messages, each, link.length)
+                each = _continued(*without_silent_end(waiting[-1].messages, link.length), each)
             elif link.length == 0:
-                each = _continued(self._histories.pop(link.name, ()), each)
+                each = _continued(self._histories.pop(link.name, ()), 0, each)
             has_question = any(message.role == "user" for message in without_system(given)[link.length :])
             is_late = waiting and each.root.start_ns - _end_of(waiting) > self._idle_ns
             if waiting and (has_question or is_late or not each.is_call):
-                yield self._answer(waiting, session, is_open=True)
+                yield self._answer(waiting, session, is_open=_is_open(waiting))
             elif waiting:
                 group = [*waiting, each]
             group[-1] = each
@@ -186,7 +186,7 @@ class Joiner:
         length = each.input_length if each.is_call else 0
         self._ends.add(scope, each.messages, each.root.end_ns, name, each.facts.response_id, input_length=length)
         last = each.messages[-1] if each.messages else None
-        if each.is_call and each.error is None and last is not None and (last.tool_calls or last.role == "tool"):
+        if each.is_call and each.error is None and last is not None and (may_call(last) or last.role == "tool"):
             self._waiting[name] = _Waiting(group, self._moment(_end_of(group)))
             return
         yield self._answer(group, session, is_open=False)
@@ -217,7 +217,7 @@ class Joiner:
         for name, waiting in list(self._waiting.items()):
             if before_ns is None or waiting.since_ns < before_ns:
                 del self._waiting[name]
-                yield self._answer(waiting.calls, self._sessions.get(name), is_open=True)
+                yield self._answer(waiting.calls, self._sessions.get(name), is_open=_is_open(waiting.calls))
 
     def _answer(self, group: Sequence[Invocation], session: str | None, *, is_open: bool) -> TracedAnswer:
         first, last = group[0], group[-1]
@@ -315,6 +315,12 @@ class _SilentCalls:
             self._scopes.popitem(last=False)
 
 
+def _is_open(group: Sequence[Invocation]) -> bool:
+    """Return True for calls that end with a call of a tool, and not with an answer that says nothing."""
+    last = group[-1].messages[-1]
+    return bool(last.tool_calls) or last.role == "tool"
+
+
 def _end_of(group: Sequence[Invocation]) -> int:
     return max(each.root.end_ns for each in group)
 
@@ -326,8 +332,8 @@ def _output_start(first: Invocation, messages: Sequence[Message]) -> int:
     return places[given] if given < len(places) else len(messages)
 
 
-def _continued(before: Sequence[Message], each: Invocation, known: int = 0) -> Invocation:
-    """Return a call with the messages before it, which the server keeps, or of which its input has some."""
+def _continued(before: Sequence[Message], known: int, each: Invocation) -> Invocation:
+    """Return a call with the messages before it, which the server keeps, or of which its input has `known`."""
     if not before:
         return each
     new = without_system(each.messages)[known:]

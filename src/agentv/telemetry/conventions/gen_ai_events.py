@@ -9,6 +9,7 @@ from agentv.telemetry.facts import Facts
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import first, json_object
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message
 
 
 def read_events(span: Span) -> Facts:
@@ -33,9 +34,22 @@ def read_events(span: Span) -> Facts:
             asked.append(chat_message(role, body))
     at = "$.events"
     return Facts(
-        input=read_rows(asked, at) if asked else (),
+        input=_without_repeats(read_rows(asked, at)) if asked else (),
         output=read_rows(answered, at) if answered else (),
     )
+
+
+def _without_repeats(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return messages with each result of a tool once; that of botocore is an event and in a message of the user."""
+    seen: set[str] = set()
+    made: list[Message] = []
+    for message in messages:
+        call_id = message.tool_call_id if message.role == "tool" else None
+        if call_id is None or call_id not in seen:
+            made.append(message)
+        if call_id is not None:
+            seen.add(call_id)
+    return tuple(made)
 
 
 def _choice(body: JsonObject) -> JsonObject:

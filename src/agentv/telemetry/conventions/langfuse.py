@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 from agentv.messages.shapes.usages import read_usage
-from agentv.telemetry.contents import parsed, said, system_of, tool_call, unwrapped
-from agentv.telemetry.conventions.chat import request_of
+from agentv.telemetry.contents import parsed, said, tool_call, unwrapped
+from agentv.telemetry.conventions.chat import instructions_of, request_of
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.facts import Facts, Kind
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import first, json_object, text_at
+from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import known_cost, known_usage
 
 _KINDS: Mapping[str, Kind] = {"generation": "model", "agent": "agent", "chain": "agent", "tool": "tool"}
@@ -28,8 +29,8 @@ def read_langfuse(span: Span) -> Facts:
     return Facts(
         kind=kind,
         agent=span.name if kind == "agent" else None,
-        system=system_of(first(json_object(asked), "instructions", "system")) if kind == "model" else (),
-        input=said(request_of(asked, given), "user", "$.attributes.langfuse.observation.input")
+        system=instructions_of(asked) if kind == "model" else (),
+        input=said(_without_tools(request_of(asked, given)), "user", "$.attributes.langfuse.observation.input")
         if kind != "tool"
         else (),
         output=said(answer, "assistant", "$.attributes.langfuse.observation.output") if kind != "tool" else (),
@@ -39,3 +40,17 @@ def read_langfuse(span: Span) -> Facts:
         model=text_at(attributes, "langfuse.observation.model.name"),
         session=session_of(attributes),
     )
+
+
+def _without_tools(given: JsonValue) -> JsonValue:
+    """Return messages without the definitions of tools, which the handler for LangChain adds as messages of tools."""
+    listed = parsed(given)
+    if not isinstance(listed, list):
+        return given
+    kept = [each for each in listed if not _is_definition(json_object(each))]
+    return kept if len(kept) < len(listed) else given
+
+
+def _is_definition(message: JsonObject) -> bool:
+    content = json_object(message.get("content"))
+    return message.get("role") == "tool" and content.get("type") == "function" and "function" in content

@@ -14,6 +14,7 @@ from agentv.telemetry.conventions.ai_sdk import read_ai_sdk
 from agentv.telemetry.conventions.gen_ai import read_gen_ai
 from agentv.telemetry.conventions.gen_ai_events import read_events
 from agentv.telemetry.conventions.gen_ai_numbered import read_numbered
+from agentv.telemetry.conventions.laminar import read_laminar
 from agentv.telemetry.conventions.langfuse import read_langfuse
 from agentv.telemetry.conventions.logfire import read_logfire
 from agentv.telemetry.conventions.mastra import read_mastra
@@ -21,6 +22,7 @@ from agentv.telemetry.conventions.mlflow import read_mlflow
 from agentv.telemetry.conventions.openinference import read_openinference
 from agentv.telemetry.conventions.openllmetry import read_openllmetry
 from agentv.telemetry.conventions.pydantic_ai import read_pydantic_ai
+from agentv.telemetry.conventions.traceai import read_traceai
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import json_object
@@ -54,11 +56,23 @@ CONVENTIONS: Final[Sequence[Convention]] = (
         "open-telemetry/semantic-conventions@567ada6aaf23",
     ),
     Convention("OpenInference", ("openinference.", "llm."), read_openinference, "Arize-ai/openinference@00e2b51591f3"),
+    Convention(
+        "traceAI",
+        ("gen_ai.span.kind", "gen_ai.input.messages.", "gen_ai.output.messages."),
+        read_traceai,
+        "future-agi/traceAI@62c8eab21212",
+    ),
     Convention("OpenLLMetry", ("traceloop.",), read_openllmetry, "traceloop/openllmetry@0129a0a5c032"),
+    Convention("Laminar", ("lmnr.span.",), read_laminar, "lmnr-ai/lmnr-python@06dfedbbe5f3"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
-    Convention("Logfire", ("request_data", "response_data"), read_logfire, "pydantic/logfire@015babe384fb"),
+    Convention(
+        "Logfire",
+        ("request_data", "response_data", "logfire.msg_template"),
+        read_logfire,
+        "pydantic/logfire@015babe384fb",
+    ),
 )
 """The conventions in order: of each fact, the first that finds it wins."""
 _CONTENT = (
@@ -67,10 +81,11 @@ _CONTENT = (
     *("gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.system_instructions"),
     *("llm.input_messages", "llm.output_messages", "input.value", "output.value"),
     "traceloop.entity.",
+    *("lmnr.span.input", "lmnr.span.output"),
     "mastra.",
     *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace."),
     *("mlflow.spanInputs", "mlflow.spanOutputs"),
-    *("request_data", "response_data"),
+    *("request_data", "response_data", "input", "output"),
 )
 """The beginnings of the attributes that hold messages, in the order of the conventions."""
 _DETAILS = "gen_ai.client.inference.operation.details"
