@@ -136,6 +136,12 @@ RECORDINGS: Mapping[str, Recording] = {
     "openai-v2": _raw(*_V2, **{_CAPTURE: "true"}),
     "traceai-openai": _raw("traceai", "traceai-openai", "traceai_openai:OpenAIInstrumentor"),
     "laminar": _own("laminar", "with_laminar.py", "openai", "lmnr[all]"),
+    "langtrace": _own(
+        "langtrace", "with_langtrace.py", "openai", "langtrace-python-sdk", "importlib_metadata", "setuptools<80"
+    ),
+    "langwatch": _own("langwatch", "with_langwatch.py", "openai", "langwatch"),
+    "monocle": _own("monocle", "with_monocle.py", "langchain", "langchain-openai", "monocle_apptrace"),
+    "ag2": _own("ag2", "with_ag2.py", "ag2[openai,tracing]<1"),
     "genai-openai": _raw(*_GENAI_OPENAI, **_LATEST),
     "genai-openai-events": _raw(
         *_GENAI_OPENAI, **{**_LATEST, _CAPTURE: "event_only", "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT": "true"}

@@ -28,6 +28,10 @@ def heard(answer: TracedAnswer) -> list[tuple[str, str, list[tuple[Any, ...]]]]:
     ]
 
 
+def text_of(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def only(*spans: dict[str, Any]) -> TracedAnswer:
     (answer,), report = join(export(*spans))
     assert dict(report.problems) == {}
@@ -283,16 +287,17 @@ def test_an_output_may_be_a_choice_of_the_api() -> None:
     [
         [{"type": "text", "text": RESULT}],
         [True, {"name": "find", "role": "function", "content": RESULT}],
+        f"content={RESULT!r} name='find' tool_call_id='c1'",
         {"role": "tool", "tool_responses": [{"role": "tool", "tool_call_id": "c1", "content": RESULT}], "content": ""},
     ],
-    ids=["MCP", "AG2", "AG2 for several"],
+    ids=["MCP", "AG2", "LangChain in Python's form", "AG2 for several"],
 )
 def test_results_of_tools_in_the_form_of_a_framework_are_their_texts(result: Any) -> None:
     texts = {"input.value": QUESTION, "output.value": ANSWER}
     tool = {"tool.name": "find", "tool_call.id": "c1", "input.value": '{"order": "7"}'}
     answer = only(
         span(1, None, {"openinference.span.kind": "AGENT", **texts}),
-        span(2, 1, {"openinference.span.kind": "TOOL", **tool, "output.value": json.dumps(result)}),
+        span(2, 1, {"openinference.span.kind": "TOOL", **tool, "output.value": text_of(result)}),
     )
     assert heard(answer) == EXPECTED
 
@@ -332,3 +337,57 @@ def test_the_agents_of_openai_in_logfire_are_one_answer_with_their_session() -> 
     answer = only(span(1, None, run), span(2, 1, agent), span(3, 2, tool), span(4, 2, model))
     assert (answer.session, answer.agent, answer.model) == ("one", "shop", "m-1")
     assert [each[:2] for each in heard(answer)] == [each[:2] for each in EXPECTED]
+
+
+SERVICES = {
+    "AgentOps": (
+        {
+            "agentops.span.kind": "session",
+            "agentops.entity.input": json.dumps({"args": [QUESTION], "kwargs": {}}),
+            "agentops.entity.output": ANSWER,
+        },
+        {
+            "agentops.span.kind": "tool",
+            "operation.name": "find",
+            "agentops.tool.input": json.dumps({"args": [], "kwargs": {"order": "7"}}),
+            "agentops.tool.output": RESULT,
+        },
+        {"agentops.span.kind": "AgentOpsSpanKindValues.TOOL", "tool.name": "find", "tool.parameters": "{}"},
+    ),
+    "Judgment": (
+        {
+            "judgment.span_kind": "agent",
+            "judgment.input": json.dumps({"question": QUESTION}),
+            "judgment.output": ANSWER,
+            "judgment.session_id": "one",
+        },
+        {"judgment.span_kind": "tool", "judgment.input": json.dumps({"order": "7"}), "judgment.output": RESULT},
+        {
+            "judgment.span_kind": "llm",
+            "judgment.llm.model": "m-1",
+            "judgment.usage.metadata": json.dumps({"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}),
+            "gen_ai.completion": json.dumps({"choices": [{"message": {"role": "assistant", "content": ANSWER}}]}),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_functions_that_decorators_trace_are_agents_and_tools(service: str) -> None:
+    run, tool, inner = SERVICES[service]
+    answer = only(span(1, None, run), {**span(2, 1, tool), "name": "find"}, span(3, 1, inner))
+    assert [each[:2] for each in heard(answer)] == [each[:2] for each in EXPECTED]
+    assert [call[:2] for _, _, calls in heard(answer) for call in calls] == [CALLED[:2]]
+    if service == "Judgment":
+        assert answer.usage is not None
+        assert (answer.usage.input, answer.usage.output, answer.model, answer.session) == (12, 5, "m-1", "one")
+
+
+def test_arguments_of_a_tool_in_pythons_form_are_read() -> None:
+    texts = {"input.value": QUESTION, "output.value": ANSWER}
+    tool = {"tool.name": "find", "tool_call.id": "c1", "input.value": "{'order': '7'}", "output.value": RESULT}
+    answer = only(
+        span(1, None, {"openinference.span.kind": "AGENT", **texts}),
+        span(2, 1, {"openinference.span.kind": "TOOL", **tool}),
+    )
+    assert heard(answer) == EXPECTED

@@ -1,7 +1,9 @@
 """The inputs and outputs of spans as messages: texts, lists of messages in any known shape, and messages with parts."""
 
+import ast
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -377,7 +379,20 @@ def tool_call(name: JsonValue, call_id: JsonValue, arguments: JsonValue, result:
             result = messages[0].content if isinstance(messages[0].content, str) else result
     texts = _texts_in(parsed(result))
     output = _plain_text(result) if texts is None else "\n".join(texts)
-    return ToolCall(name, parsed(arguments), output, id=call_id if isinstance(call_id, str) and call_id else None)
+    return ToolCall(name, _arguments(arguments), output, id=call_id if isinstance(call_id, str) and call_id else None)
+
+
+def _arguments(value: JsonValue) -> JsonValue:
+    """Return the arguments of a tool, which LangChain's callbacks have in Python's form."""
+    if isinstance(value, str) and value.startswith("{'"):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return cast(JsonValue, ast.literal_eval(value))
+    return parsed(value)
+
+
+_MESSAGE_REPR = re.compile(
+    r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*") (?:additional_kwargs|name|id|tool_call_id)="""
+)
 
 
 def _is_message_object(value: JsonValue) -> bool:
@@ -388,10 +403,12 @@ def _is_message_object(value: JsonValue) -> bool:
 
 
 def _plain_text(value: JsonValue) -> JsonValue:
-    if isinstance(value, str) and value.startswith('"'):
-        with suppress(ValueError):
-            return cast(JsonValue, json.loads(value))
-    return value
+    text = unwrapped(value) if isinstance(value, str) and value.startswith('"') else value
+    found = _MESSAGE_REPR.match(text) if isinstance(text, str) and text.startswith("content=") else None
+    if found is not None:  # Python's form of a message of LangChain
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return cast(JsonValue, ast.literal_eval(found.group(1)))
+    return text
 
 
 def with_system(system: tuple[Message, ...], messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -26,7 +26,7 @@ def read_events(span: Span) -> Facts:
             raw = first(body, "gen_ai.prompt", "gen_ai.completion")
             inner = parsed(raw)
             single = {"role": "user" if is_prompt else "assistant", "content": raw}
-            (asked if is_prompt else answered).extend(inner if isinstance(inner, list) else [single])
+            (asked if is_prompt else answered).extend(_objects(inner) or [single])
         elif event.name == "gen_ai.choice":
             answered.append(_choice(body))
         elif event.name.startswith("gen_ai.") and event.name.endswith(".message"):
@@ -37,6 +37,11 @@ def read_events(span: Span) -> Facts:
         input=_without_repeats(read_rows(asked, at)) if asked else (),
         output=read_rows(answered, at) if answered else (),
     )
+
+
+def _objects(value: JsonValue) -> list[JsonValue]:
+    """Return the messages in a list; Langtrace has lists among them, which say nothing."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def _without_repeats(messages: tuple[Message, ...]) -> tuple[Message, ...]:

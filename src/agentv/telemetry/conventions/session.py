@@ -8,6 +8,8 @@ _SESSION_KEYS = (
     "session.id",
     "gen_ai.session.id",
     "lmnr.association.properties.session_id",
+    "langwatch.thread.id",
+    "judgment.session_id",
     "langfuse.session.id",
     "traceloop.association.properties.session_id",
     "traceloop.association.properties.thread_id",
