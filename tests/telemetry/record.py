@@ -134,19 +134,46 @@ RECORDINGS: Mapping[str, Recording] = {
         "openinference.instrumentation.openai:OpenAIInstrumentor",
     ),
     "openai-v2": _raw(*_V2, **{_CAPTURE: "true"}),
+    "traceai-openai": _raw("traceai", "traceai-openai", "traceai_openai:OpenAIInstrumentor"),
+    "laminar": _own("laminar", "with_laminar.py", "openai", "lmnr[all]"),
+    "langtrace": _own(
+        "langtrace", "with_langtrace.py", "openai", "langtrace-python-sdk", "importlib_metadata", "setuptools<80"
+    ),
+    "langwatch": _own("langwatch", "with_langwatch.py", "openai", "langwatch"),
+    "monocle": _own("monocle", "with_monocle.py", "langchain", "langchain-openai", "monocle_apptrace"),
+    "ag2": _own("ag2", "with_ag2.py", "ag2[openai,tracing]<1"),
     "genai-openai": _raw(*_GENAI_OPENAI, **_LATEST),
     "genai-openai-events": _raw(
         *_GENAI_OPENAI, **{**_LATEST, _CAPTURE: "event_only", "OTEL_INSTRUMENTATION_GENAI_EMIT_EVENT": "true"}
     ),
     "logfire": Recording("logfire", ("openai", "logfire", "opentelemetry-instrumentation-httpx"), ("with_logfire.py",)),
-    "langfuse": Recording("langfuse", ("openai", "langfuse"), ("with_langfuse.py",)),
-    "mlflow": Recording("mlflow-full", ("openai", "mlflow", *_EXPORTER), ("with_mlflow.py",)),
+    "langfuse": Recording("langfuse", ("openai", "langfuse"), ("with_langfuse.py", "client")),
+    "langfuse-langchain": Recording(
+        "langfuse-langchain", ("langchain", "langchain-openai", "langfuse"), ("with_langfuse.py", "langchain")
+    ),
+    "logfire-openai-agents": Recording(
+        "logfire-openai-agents",
+        ("openai-agents", "logfire", *_EXPORTER),
+        ("with_openai_agents.py", "logfire:configure,logfire:instrument_openai_agents", "chat"),
+        {"LOGFIRE_SEND_TO_LOGFIRE": "false", "LOGFIRE_CONSOLE": "false"},
+    ),
+    "mlflow": Recording("mlflow-full", ("openai", "mlflow", *_EXPORTER), ("with_mlflow.py", "openai")),
+    "mlflow-anthropic": Recording(
+        "mlflow-anthropic", ("anthropic", "mlflow", *_EXPORTER), ("with_mlflow.py", "anthropic")
+    ),
     "ai-sdk": Recording(
         "ai-sdk",
         ("ai@6", "@ai-sdk/openai@3", "zod", *_EXPORTER_JS),
         ("with_ai_sdk.mjs",),
     ),
     "openinference-anthropic": _openinference("anthropic", "raw_anthropic.py", "AnthropicInstrumentor", "anthropic"),
+    "anthropic": _by(
+        "anthropic",
+        "raw_anthropic.py",
+        "",
+        "anthropic",
+        variables={"ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE": "content"},
+    ),
     "openllmetry-anthropic": _by(
         "openllmetry-anthropic",
         "raw_anthropic.py",
@@ -394,7 +421,7 @@ def record(name: str) -> dict[str, object]:
             "LANGFUSE_PUBLIC_KEY": "pk",
             "LANGFUSE_SECRET_KEY": "sk",
             "DO_NOT_TRACK": "1",
-            **({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{url}/v1/traces"} if name == "mlflow" else {}),
+            **({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{url}/v1/traces"} if name.startswith("mlflow") else {}),
             **recording.variables,
         }
         asked = json.dumps({"system": shop.SYSTEM, "questions": shop.QUESTIONS, "model": shop.MODEL})

@@ -91,7 +91,7 @@ def test_every_instrumentation_has_the_same_answers(name: str) -> None:
     assert list(map(said, ordered)) == EXPECTED
     assert (report.open, report.ambiguous, report.guessed, dict(report.problems)) == (0, 0, 0, {})
     models = {answer.model for answer in answers} - {None}  # LiteLLM by OpenInference names some
-    assert {model.removesuffix("-2025-08-07") for model in models if model} == {shop.MODEL}
+    assert {model.removeprefix("openai/").removesuffix("-2025-08-07") for model in models if model} == {shop.MODEL}
     systems = {
         content_text(answer.messages[0].content or "") for answer in answers if answer.messages[0].role == "system"
     }
@@ -119,6 +119,7 @@ def test_calls_have_the_ids_of_their_results(name: str) -> None:
     [
         *("openinference-langchain", "official-langchain", "openllmetry-langchain", "langsmith"),
         *("ai-sdk-7", "openinference-ai-sdk"),
+        *("langfuse-langchain", "laminar", "langwatch", "monocle"),
     ],
 )
 def test_a_shared_thread_id_is_one_session_of_three_answers(name: str) -> None:

@@ -1,6 +1,9 @@
 """The inputs and outputs of spans as messages: texts, lists of messages in any known shape, and messages with parts."""
 
+import ast
+import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -11,14 +14,14 @@ from msgspec.structs import replace
 
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.reading import PROMPT, RESPONSE, read_text_or_messages
+from agentv.messages.shapes.fields import REASONING_PARTS, is_call_part, is_result_part
+from agentv.messages.shapes.google import is_content
 from agentv.messages.shapes.reading import join_reasoning, read_messages
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role, ToolCall
 from agentv.types.messages_json import compact_json, content_text
 
-_CALLS = ("tool_call", "function", "tool-call", "server_tool_call")
-_RESULTS = ("tool_call_response", "tool_result", "tool-result", "server_tool_call_response")
 _MEDIA = ("image", "audio", "video")
 
 
@@ -59,6 +62,8 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
         and all(isinstance(each, Mapping) and "role" in each for each in value)
     ):
         return read_rows(value, at)
+    if isinstance(value, Mapping) and "role" in value and conversation([value]) != [value]:
+        return read_rows([value], at)
     found = read_text_or_messages(value, at, PROMPT if role == "user" else RESPONSE)
     if isinstance(found, tuple):
         return found
@@ -84,14 +89,14 @@ def unwrapped(value: JsonValue) -> JsonValue:
 def conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
     """Return messages with parts (texts, calls and results) as messages of OpenAI's API.
 
-    Parts are under `parts`, or, in the messages of the AI SDK and of Amazon's Converse API, under `content`. What
-    follows the result of a tool in one message, which the provider has called, is a message of its own.
+    Parts are under `parts`, or, in the messages of the AI SDK, of Anthropic and of Amazon's Converse API, under
+    `content`. What follows the result of a tool in one message, which the provider has called, is a message of its own.
     """
     made: list[JsonValue] = []
-    for message in messages:
+    for message in itertools.chain.from_iterable(map(_single_messages, messages)):
         parts = _parts_of(message)
         if parts is None or not isinstance(message, Mapping):
-            made.append(_with_known_role(message))
+            made.append(message if is_content(message) else _with_known_role(message))
             continue
         pieces = _pieces_of(parts)
         made += _with_parts(message, pieces[0])
@@ -100,17 +105,27 @@ def conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
     return made
 
 
+def _single_messages(message: JsonValue) -> Sequence[JsonValue]:
+    """Return the message in a choice of OpenAI's API, and each result in AG2's message of several."""
+    if not isinstance(message, Mapping):
+        return [message]
+    inner, results = message.get("message"), message.get("tool_responses")
+    if "role" not in message and isinstance(inner, Mapping) and "role" in inner:
+        return [inner]
+    return results if isinstance(results, list) and results else [message]
+
+
 def _pieces_of(parts: list[JsonValue]) -> list[list[JsonValue]]:
     """Return the parts up to the last result of a tool, and those after it, if there are both."""
-    end = max((place for place, part in enumerate(parts, 1) if _type(part) in _RESULTS), default=0)
+    end = max((place for place, part in enumerate(parts, 1) if _is_result(part)), default=0)
     return [piece for piece in (parts[:end], parts[end:]) if piece] or [parts]
 
 
 def _with_parts(message: JsonObject, parts: Sequence[JsonValue]) -> Iterator[JsonObject]:
-    calls = [call_of(part) for part in parts if _type(part) in _CALLS and isinstance(part, Mapping)]
+    calls = [call_of(part) for part in parts if _is_call(part) and isinstance(part, Mapping)]
     listed = message.get("tool_calls")
     calls += [call_of(call) for call in (listed if isinstance(listed, list) else ()) if isinstance(call, Mapping)]
-    results = [part for part in parts if _type(part) in _RESULTS and isinstance(part, Mapping)]
+    results = [part for part in parts if _is_result(part) and isinstance(part, Mapping)]
     content = content_of(parts)
     if content or calls or not results:
         kept = {key: message[key] for key in ("name", "tool_call_id") if message.get(key)}
@@ -199,17 +214,17 @@ def _parts_of(message: JsonValue) -> list[JsonValue] | None:
         return None
     parts = message.get("parts")
     if isinstance(parts, list):
-        return parts
+        return None if is_content(message) else parts
     content = message.get("content")
     of_converse = converse_parts(content)
     if of_converse is not None:
         return of_converse
-    is_ai_sdk = isinstance(content, list) and any(_type(part) in ("tool-call", "tool-result") for part in content)
-    return content if is_ai_sdk and isinstance(content, list) else None
+    has_calls = isinstance(content, list) and any(_is_call(part) or _is_result(part) for part in content)
+    return content if has_calls and isinstance(content, list) else None
 
 
 def _id_of(part: JsonObject) -> JsonValue:
-    return part.get("id") or part.get("toolCallId")
+    return part.get("id") or part.get("toolCallId") or part.get("tool_use_id")
 
 
 _RESULT_KEYS = ("response", "result", "output", "content", "server_tool_call_response")
@@ -253,9 +268,19 @@ def _type(part: JsonValue) -> str:
     return str(part.get("type", "text")) if isinstance(part, dict) else "text"
 
 
+def _is_call(part: JsonValue) -> bool:
+    type_ = _type(part)
+    return type_ == "function" or is_call_part(type_)
+
+
+def _is_result(part: JsonValue) -> bool:
+    type_ = _type(part)
+    return type_.endswith("tool_call_response") or is_result_part(type_)
+
+
 def content_of(parts: Sequence[JsonValue]) -> JsonValue:
     """Return parts without calls and their results, as one text if all are texts."""
-    content = [_part(part) for part in parts if _type(part) not in (*_CALLS, *_RESULTS)]
+    content = [_part(part) for part in parts if not _is_call(part) and not _is_result(part)]
     texts = [text for part in content if (text := _text_of(part)) is not None]
     return "\n".join(texts) if len(texts) == len(content) else content
 
@@ -278,7 +303,7 @@ def _part(part: JsonValue) -> JsonValue:
         return {**part, "type": modality if modality in _MEDIA else "file"}
     if type_ == "text" and "text" not in part:
         return {**part, "text": part.get("content")}
-    return part if type_ in ("text", "reasoning") else {**part, "type": f"data-{type_}"}
+    return part if type_ == "text" or type_ in REASONING_PARTS else {**part, "type": f"data-{type_}"}
 
 
 def with_results(messages: Sequence[Message], tools: Sequence[ToolCall]) -> tuple[Message, ...]:
@@ -353,13 +378,30 @@ def tool_call(name: JsonValue, call_id: JsonValue, arguments: JsonValue, result:
     """Return a tool's call with its result; None without a name."""
     if not isinstance(name, str) or not name:
         return None
+    inner = parsed(result)
+    if isinstance(inner, list) and len(inner) > 1 and isinstance(inner[0], bool) and _message_object(inner[-1]):
+        result = inner[-1]  # AG2 has a pair of the success and the message
     with suppress(MessageError):
         inner = _message_object(result)
         messages = () if inner is None else said(inner, "assistant", "$")
         if messages:
             result = messages[0].content if isinstance(messages[0].content, str) else result
-    output = _plain_text(result)
-    return ToolCall(name, parsed(arguments), output, id=call_id if isinstance(call_id, str) and call_id else None)
+    texts = _texts_in(parsed(result))
+    output = _plain_text(result) if texts is None else "\n".join(texts)
+    return ToolCall(name, _arguments(arguments), output, id=call_id if isinstance(call_id, str) and call_id else None)
+
+
+def _arguments(value: JsonValue) -> JsonValue:
+    """Return the arguments of a tool, which LangChain's callbacks have in Python's form."""
+    if isinstance(value, str) and value.startswith("{'"):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return cast(JsonValue, ast.literal_eval(value))
+    return parsed(value)
+
+
+_MESSAGE_REPR = re.compile(
+    r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*") (?:additional_kwargs|name|id|tool_call_id)="""
+)
 
 
 def _message_object(value: JsonValue) -> JsonObject | None:
@@ -372,10 +414,12 @@ def _message_object(value: JsonValue) -> JsonObject | None:
 
 
 def _plain_text(value: JsonValue) -> JsonValue:
-    if isinstance(value, str) and value.startswith('"'):
-        with suppress(ValueError):
-            return cast(JsonValue, json.loads(value))
-    return value
+    text = unwrapped(value) if isinstance(value, str) and value.startswith('"') else value
+    found = _MESSAGE_REPR.match(text) if isinstance(text, str) and text.startswith("content=") else None
+    if found is not None:  # Python's form of a message of LangChain
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return cast(JsonValue, ast.literal_eval(found.group(1)))
+    return text
 
 
 def with_system(system: tuple[Message, ...], messages: tuple[Message, ...]) -> tuple[Message, ...]:

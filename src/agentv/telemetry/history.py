@@ -187,6 +187,13 @@ def is_over(end_ns: int, start_ns: int) -> bool:
     return end_ns - start_ns < _CLOCK_NS
 
 
+def without_silence(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return messages without an empty answer at their end, whose call of a tool was not recorded."""
+    last = messages[-1] if messages else None
+    is_silent = last is not None and last.role == "assistant" and not last.content and not last.tool_calls
+    return messages[:-1] if is_silent else messages
+
+
 def _limit(items: OrderedDict[Any, Any]) -> None:
     while len(items) > _MOST_ENDS:
         items.popitem(last=False)

@@ -12,7 +12,7 @@ from agentv.telemetry.agent_logs import AgentLogs
 from agentv.telemetry.answers import TracedAnswer, join_turns
 from agentv.telemetry.closed import ClosedTraces
 from agentv.telemetry.contents import with_results
-from agentv.telemetry.history import End, OpenEnds, input_keys
+from agentv.telemetry.history import End, OpenEnds, input_keys, without_silence
 from agentv.telemetry.join_report import JoinReport
 from agentv.telemetry.shelf import SpanShelf, is_untraced
 from agentv.telemetry.spans import Span
@@ -165,7 +165,7 @@ class Joiner:
             session = session or link.end.session
             waiting = self._waiting.pop(link.end.name).calls if link.end.name in self._waiting else []
             if link.is_incomplete and waiting:
-                each = _continued(waiting[-1].messages, each, link.length)
+                each = _continued(without_silence(waiting[-1].messages), each, link.length)
             elif link.length == 0:
                 kept = waiting[-1].messages if waiting else ()
                 each = _continued(self._histories.pop(link.end.name, kept), each)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentv.telemetry.contents import parsed, with_calls, with_results
 from agentv.telemetry.conventions.reading import read_facts
 from agentv.telemetry.facts import Facts
-from agentv.telemetry.history import End, OpenEnds, is_over
+from agentv.telemetry.history import End, OpenEnds, is_over, without_silence
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, TextPart, ToolCall
@@ -129,12 +129,27 @@ class Trace:
     def __init__(self, spans: Sequence[Span]) -> None:
         self.spans = [ReadSpan(span, read_facts(span)) for span in spans]
         self._by_id = {each.span.span_id: each for each in self.spans}
+        self._complete_calls()
         self._agents_below = Counter(
             self.top(each.span).span_id
             for each in self.spans
             if each.kind == "agent" and not any(above.kind == "agent" for above in self.ancestors(each.span))
         )
         """The number of outermost agents below each root."""
+
+    def _complete_calls(self) -> None:
+        """Give each call of a model what only the calls inside it say, which another instrumentation records."""
+        inner: dict[str, list[Facts]] = {}
+        for read in self.spans:
+            if read.kind == "model" and read.facts is not None and read.span.parent_id:
+                above = [each.span.span_id for each in self.ancestors(read.span) if each.kind == "model"]
+                if above:
+                    inner.setdefault(above[-1], []).append(read.facts)
+        for span_id, facts in inner.items():
+            outer = self._by_id[span_id]
+            self._by_id[span_id] = replace(outer, facts=_completed(outer.facts or Facts(), facts))
+        if inner:
+            self.spans = [self._by_id[each.span.span_id] for each in self.spans]
 
     def ancestors(self, span: Span) -> Iterator[ReadSpan]:
         """Yield the spans above a span, the nearest first."""
@@ -282,6 +297,17 @@ def _said_by(read: ReadSpan) -> tuple[int, int]:
     return sum(len(each.tool_calls) for each in output), sum(bool(each.content) for each in output)
 
 
+def _completed(facts: Facts, inner: Sequence[Facts]) -> Facts:
+    """Return what a call says; tokens, model and instructions that it lacks are those of the calls inside it."""
+    usages = [each.usage for each in inner if each.usage is not None]
+    return replace(
+        facts,
+        usage=facts.usage or (sum(usages[1:], start=usages[0]) if usages else None),
+        model=facts.model or next((each.model for each in inner if each.model), None),
+        system=facts.system or next((each.system for each in inner if each.system), ()),
+    )
+
+
 def _answered_calls(calls: Sequence[ReadSpan]) -> list[ReadSpan]:
     """Return calls without those that have no output, if another call has their input: it is a retry, or the answer."""
     answered = [each.facts.input for each in calls if each.facts is not None and each.facts.output]
@@ -347,6 +373,8 @@ def _chains(calls: Sequence[ReadSpan]) -> list[Chain]:
         else:
             name = link.end.name
             before = chain.messages if link.length == 0 or link.is_incomplete else ()
+            if link.is_incomplete:
+                before = without_silence(before)
             new = without_system(given)[link.length :] if before else given
             chain.messages = (*before, *new, *facts.output)
             chain.end_ns, chain.count = read.span.end_ns, chain.count + 1

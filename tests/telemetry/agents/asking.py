@@ -26,10 +26,14 @@ def send_to_receiver():
 
 
 def instrument(names: str, provider) -> None:
-    """Instrument with classes that are named as MODULE:CLASS, by commas; an empty name is none."""
+    """Instrument with classes that are named as MODULE:CLASS, or functions, by commas; an empty name is none."""
     for each in filter(None, names.split(",")):
         module, _, name = each.partition(":")
-        getattr(importlib.import_module(module), name)().instrument(tracer_provider=provider)
+        found = getattr(importlib.import_module(module), name)
+        if isinstance(found, type):
+            found().instrument(tracer_provider=provider)
+        else:
+            found()
 
 
 def ask_with_client(client) -> None:
@@ -45,3 +49,27 @@ def ask_with_client(client) -> None:
             for call in message.tool_calls:
                 found = find_order(**json.loads(call.function.arguments))
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+
+
+def ask_with_anthropic(client, *, is_streaming: bool = False) -> None:
+    """Ask the questions with a plain client of Anthropic, and call the tool for it."""
+    function = TOOL["function"]
+    tool = {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
+    for question in QUESTIONS:
+        messages = [{"role": "user", "content": question}]
+        while True:
+            request = {"model": MODEL, "system": SYSTEM, "messages": messages, "tools": [tool], "max_tokens": 100}
+            if is_streaming:
+                with client.messages.stream(**request) as stream:
+                    reply = stream.get_final_message()
+            else:
+                reply = client.messages.create(**request)
+            if reply.stop_reason != "tool_use":
+                break
+            messages.append({"role": "assistant", "content": [each.model_dump() for each in reply.content]})
+            results = [
+                {"type": "tool_result", "tool_use_id": each.id, "content": find_order(**each.input)}
+                for each in reply.content
+                if each.type == "tool_use"
+            ]
+            messages.append({"role": "user", "content": results})

@@ -19,9 +19,12 @@ from agentv.messages.logs.services import (
 )
 from agentv.messages.shapes.answers import TEXT_KEYS, read_answer_object
 from agentv.messages.shapes.fields import ROLE_NAMES
+from agentv.messages.shapes.google import content_of
 from agentv.messages.shapes.langchain import TYPES, fields_of
+from agentv.messages.shapes.pydantic_ai import KINDS
 from agentv.messages.shapes.reading import read_answer, read_messages
 from agentv.messages.shapes.responses import is_item
+from agentv.messages.shapes.results import messages_of_reply
 from agentv.messages.shapes.usages import read_usage
 from agentv.messages.transcripts.reading import PROGRAM_NAMES, program_of
 from agentv.types.errors import MessageError, nearest
@@ -83,7 +86,9 @@ def _is_dialogue(value: JsonValue) -> bool:
 def _is_message(value: JsonValue) -> bool:
     if not isinstance(value, Mapping):
         return False
-    return value.get("role") in ROLE_NAMES or fields_of(value) is not None or is_item(value)
+    if value.get("role") in ROLE_NAMES or fields_of(value) is not None or is_item(value):
+        return True
+    return "parts" in value and (value.get("kind") in KINDS or content_of(value) is not None)
 
 
 def _in_list(value: Sequence[JsonValue], at: str, field: LoggedField) -> TextOrMessages | None:
@@ -114,6 +119,9 @@ def _in_object(value: JsonObject, at: str, field: LoggedField) -> TextOrMessages
     choices = value.get("choices")
     if isinstance(choices, list) and choices:
         return _in_choices(choices, f"{at}.choices", field)
+    if isinstance(value.get("candidates"), list):
+        listed = messages_of_reply(value, at)
+        return None if listed is None else read_messages(listed, f"{at}.candidates")
     for key in ("messages", "generations", "message", "output", "data"):
         inner = value.get(key)
         if isinstance(inner, Mapping) or (isinstance(inner, list | tuple) and inner):

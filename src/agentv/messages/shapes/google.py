@@ -20,6 +20,15 @@ _DATA_KEYS: Mapping[str, str] = {
     "codeExecutionResult": "code_execution_result",
 }
 
+_PART_KEYS = frozenset(
+    {
+        *("function_call", "functionCall", "function_response", "functionResponse"),
+        *_KEYS_ABOUT_PART,
+        *_DATA_KEYS,
+        *_DATA_KEYS.values(),
+    }
+)
+
 
 def content_of(value: JsonObject) -> JsonObject | None:
     """Return the content of an event, or the value itself if it is a content; None for any other value.
@@ -33,6 +42,14 @@ def content_of(value: JsonObject) -> JsonObject | None:
     if not isinstance(parts, list | tuple) or not parts or value.get("role") not in _ROLES:
         return None
     return value if all(map(_is_part, parts)) else None
+
+
+def is_content(value: JsonValue) -> bool:
+    """Return True for a content with a part that only Google's APIs have: a call, its result or data."""
+    parts = value.get("parts") if isinstance(value, Mapping) and value.get("role") in _ROLES else None
+    if not isinstance(parts, list | tuple) or not all(map(_is_part, parts)):
+        return False
+    return any(isinstance(part, Mapping) and not _PART_KEYS.isdisjoint(part) for part in parts)
 
 
 def _is_part(part: JsonValue) -> bool:

@@ -1,11 +1,13 @@
 """Messages, calls and requests of OpenAI's chat API, which several conventions wrap."""
 
+import re
 from collections.abc import Mapping
 
 from agentv.messages.shapes.fields import ROLE_NAMES
-from agentv.telemetry.contents import call_of, parsed
+from agentv.telemetry.contents import call_of, parsed, system_of
 from agentv.telemetry.values import first, json_object
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message
 
 _KEYS = ("role", "content", "tool_calls", "function_call", "parts", "tool_call_id", "refusal")
 
@@ -35,6 +37,18 @@ def call_of_api(value: JsonValue) -> JsonValue:
 
 
 def request_of(asked: JsonValue, given: JsonValue) -> JsonValue:
-    """Return the messages in a request of OpenAI's API, whose other keys are settings."""
-    found = first(json_object(asked), "messages", "input")
+    """Return the messages in a request of OpenAI's, Anthropic's or Google's API, whose other keys are settings."""
+    found = first(json_object(asked), "messages", "input", "contents")
     return given if found is None else found
+
+
+def instructions_of(asked: JsonValue) -> tuple[Message, ...]:
+    """Return the system instructions in a request of these APIs as a message."""
+    request = json_object(asked)
+    found = first(request, "instructions", "system") or first(json_object(request.get("config")), "system_instruction")
+    is_unset = isinstance(found, str) and _UNSET.fullmatch(found)
+    return () if is_unset else system_of(found)
+
+
+_UNSET = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
+"""The text of an object that stands for a missing argument, as in `openai.Omit`."""

@@ -20,6 +20,8 @@ _KINDS: Mapping[str, Kind] = {
     "responses": "model",
     "invoke_agent": "agent",
     "invoke_workflow": "agent",
+    "conversation": "agent",
+    "initiate_chats": "agent",
     "execute_tool": "tool",
 }
 _KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}

@@ -9,6 +9,7 @@ from agentv.telemetry.facts import Facts
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import first, json_object
 from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message
 
 
 def read_events(span: Span) -> Facts:
@@ -25,7 +26,7 @@ def read_events(span: Span) -> Facts:
             raw = first(body, "gen_ai.prompt", "gen_ai.completion")
             inner = parsed(raw)
             single = {"role": "user" if is_prompt else "assistant", "content": raw}
-            (asked if is_prompt else answered).extend(inner if isinstance(inner, list) else [single])
+            (asked if is_prompt else answered).extend(_objects(inner) or [single])
         elif event.name == "gen_ai.choice":
             answered.append(_choice(body))
         elif event.name.startswith("gen_ai.") and event.name.endswith(".message"):
@@ -33,9 +34,27 @@ def read_events(span: Span) -> Facts:
             asked.append(chat_message(role, body))
     at = "$.events"
     return Facts(
-        input=read_rows(asked, at) if asked else (),
+        input=_without_repeats(read_rows(asked, at)) if asked else (),
         output=read_rows(answered, at) if answered else (),
     )
+
+
+def _objects(value: JsonValue) -> list[JsonValue]:
+    """Return the messages in a list; Langtrace has lists among them, which say nothing."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+
+
+def _without_repeats(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return messages with each result of a tool once; that of botocore is an event and in a message of the user."""
+    seen: set[str] = set()
+    made: list[Message] = []
+    for message in messages:
+        call_id = message.tool_call_id if message.role == "tool" else None
+        if call_id is None or call_id not in seen:
+            made.append(message)
+        if call_id is not None:
+            seen.add(call_id)
+    return tuple(made)
 
 
 def _choice(body: JsonObject) -> JsonObject:

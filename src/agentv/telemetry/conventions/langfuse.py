@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from agentv.messages.shapes.usages import read_usage
-from agentv.telemetry.contents import parsed, said, system_of, tool_call, unwrapped
-from agentv.telemetry.conventions.chat import request_of
+from agentv.telemetry.contents import parsed, said, tool_call, unwrapped
+from agentv.telemetry.conventions.chat import instructions_of, request_of
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.facts import Facts, Kind
 from agentv.telemetry.spans import Span
@@ -30,7 +30,7 @@ def read_langfuse(span: Span) -> Facts:
         kind=kind,
         agent=span.name if str(raw_kind).lower() == "agent" else None,
         workflow=span.name if kind == "agent" else None,
-        system=system_of(first(json_object(asked), "instructions", "system")) if kind == "model" else (),
+        system=instructions_of(asked) if kind == "model" else (),
         input=said(_without_tools(request_of(asked, given)), "user", "$.attributes.langfuse.observation.input")
         if kind != "tool"
         else (),
@@ -43,12 +43,13 @@ def read_langfuse(span: Span) -> Facts:
     )
 
 
-def _without_tools(messages: JsonValue) -> JsonValue:
-    """Return messages without the definitions of tools, which the callback for LangChain adds as messages of tools."""
-    listed = parsed(messages)
+def _without_tools(given: JsonValue) -> JsonValue:
+    """Return messages without the definitions of tools, which the handler for LangChain adds as messages of tools."""
+    listed = parsed(given)
     if not isinstance(listed, list):
-        return messages
-    return [each for each in listed if not _is_definition(json_object(each))]
+        return given
+    kept = [each for each in listed if not _is_definition(json_object(each))]
+    return kept if len(kept) < len(listed) else given
 
 
 def _is_definition(message: JsonObject) -> bool:

@@ -1,14 +1,16 @@
 """MLflow: the inputs and outputs of spans."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from agentv.messages.shapes.usages import read_usage
-from agentv.telemetry.contents import parsed, said, system_of, tool_call, unwrapped
-from agentv.telemetry.conventions.chat import request_of
+from agentv.telemetry.contents import call_of, parsed, read_rows, said, tool_call, unwrapped
+from agentv.telemetry.conventions.chat import instructions_of, request_of
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.facts import Facts, Kind
 from agentv.telemetry.spans import Span
-from agentv.telemetry.values import first, json_object, text_at
+from agentv.telemetry.values import json_object, text_at
+from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.messages import Message
 from agentv.types.usage import known_cost, known_usage
 
 _KINDS: Mapping[str, Kind] = {
@@ -34,15 +36,41 @@ def read_mlflow(span: Span) -> Facts:
         kind=kind,
         agent=span.name if str(raw_kind).upper() == "AGENT" else None,
         workflow=span.name if kind == "agent" else None,
-        system=system_of(first(json_object(asked), "instructions", "system")) if kind == "model" else (),
+        system=instructions_of(asked) if kind == "model" else (),
         input=said(request_of(asked, given), "user", "$.attributes.mlflow.spanInputs") if kind != "tool" else (),
-        output=said(answer, "assistant", "$.attributes.mlflow.spanOutputs") if kind != "tool" else (),
+        output=_answered(span, answer) if kind != "tool" else (),
         tool=tool_call(span.name, None, unwrapped(given), answer) if kind == "tool" else None,
         usage=None if usage is None else known_usage(usage),
         cost_usd=known_cost(json_object(parsed(attributes.get("mlflow.llm.cost"))).get("total_cost")),
         model=text_at(json_object(asked), "model")
-        or text_at({"model": unwrapped(attributes.get("mlflow.llm.model"))}, "model"),
+        or text_at({"model": unwrapped(attributes.get("mlflow.llm.model"))}, "model")
+        or (text_at(json_object(parsed(answer)), "model") if kind == "model" else None),
         session=session_of(attributes),
         response_id=text_at(json_object(parsed(answer)), "id"),
         previous_id=text_at(json_object(asked), "previous_response_id"),
     )
+
+
+def _answered(span: Span, answer: JsonValue) -> tuple[Message, ...]:
+    """Return the answer; the tool calls of a streamed one are only in the events with its chunks."""
+    messages = said(answer, "assistant", "$.attributes.mlflow.spanOutputs")
+    if len(messages) != 1 or messages[0].content or messages[0].tool_calls:
+        return messages
+    calls: dict[JsonValue, dict[str, str]] = {}
+    for delta in _streamed_calls(span):
+        function = json_object(delta.get("function"))
+        call = calls.setdefault(delta.get("index"), {"id": "", "name": "", "arguments": ""})
+        for name, part in (("id", delta.get("id")), *((key, function.get(key)) for key in ("name", "arguments"))):
+            call[name] += part if isinstance(part, str) else ""
+    found = [call_of({**call}) for call in calls.values() if call["name"]]
+    row: JsonObject = {"role": "assistant", "content": None, "tool_calls": [*found]}
+    return read_rows([row], "$.events") if found else messages
+
+
+def _streamed_calls(span: Span) -> Iterator[JsonObject]:
+    """Yield the parts of tool calls in the chunks of OpenAI's chat API."""
+    for event in span.events:
+        choices = json_object(parsed(event.attributes.get("mlflow.chunk.value"))).get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            listed = json_object(json_object(choice).get("delta")).get("tool_calls")
+            yield from (json_object(each) for each in (listed if isinstance(listed, list) else ()))

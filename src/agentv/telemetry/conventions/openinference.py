@@ -12,7 +12,7 @@ from agentv.telemetry.spans import Span
 from agentv.telemetry.values import first, json_object, text_at, token_usage
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
-from agentv.types.messages import Message, ToolCall
+from agentv.types.messages import Message, Role, ToolCall
 from agentv.types.usage import known_cost
 
 _KINDS: Mapping[str, Kind] = {"LLM": "model", "AGENT": "agent", "CHAIN": "agent", "TOOL": "tool"}
@@ -32,8 +32,8 @@ def read_openinference(span: Span) -> Facts:
     asked, answered = json_object(parsed(value)), json_object(parsed(answer))
     if kind == "model" and not given and not made and "messages" in answered and "tools" in answered:
         kind, answer = "step", None  # what LlamaIndex prepares for a call
-    if kind == "model" and not all(message.content or message.tool_calls for message in given):
-        given = _as_told(value, given)
+    if kind == "model":
+        given, made = _completed(given, value, "user"), _completed(made, answer, "assistant")
     if kind in ("model", "agent", "step") and not (kind == "model" and given):
         given = given if kind == "model" and given else (said(value, "user", "$.attributes.input.value") or given)
     if kind in ("model", "agent", "step") and not made:
@@ -57,13 +57,27 @@ def read_openinference(span: Span) -> Facts:
     )
 
 
-def _as_told(value: JsonValue, given: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the messages in an input instead of as many messages some of which are empty, as in LangChain.js."""
+def _completed(messages: tuple[Message, ...], value: JsonValue, role: Role) -> tuple[Message, ...]:
+    """Return the messages in an input or output instead of as many messages that lack contents or ids of calls."""
+    if all(map(_is_complete, messages)):
+        return messages
     with suppress(MessageError):
-        told = said(value, "user", "$.attributes.input.value")
-        if [message.role for message in told] == [message.role for message in given]:
+        told = said(value, role, f"$.attributes.{'input' if role == 'user' else 'output'}.value")
+        is_same = [message.role for message in told] == [message.role for message in messages]
+        if is_same and all(map(_says_as_much, told, messages)):
             return told
-    return given
+    return messages
+
+
+def _says_as_much(told: Message, message: Message) -> bool:
+    has_content = bool(told.content) or not message.content
+    return has_content and len(told.tool_calls) >= len(message.tool_calls)
+
+
+def _is_complete(message: Message) -> bool:
+    if message.role == "tool" and message.tool_call_id is None:
+        return False
+    return bool(message.content or message.tool_calls) and all(call.id is not None for call in message.tool_calls)
 
 
 def _tool(attributes: JsonObject, value: JsonValue, answer: JsonValue) -> ToolCall | None:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentv.telemetry.conventions.ai_sdk import read_ai_sdk
+from agentv.telemetry.conventions.decorators import AGENTOPS, JUDGMENT, LAMINAR, LANGWATCH, reader_of
 from agentv.telemetry.conventions.gen_ai import read_gen_ai
 from agentv.telemetry.conventions.gen_ai_events import read_events
 from agentv.telemetry.conventions.gen_ai_numbered import read_numbered
@@ -19,9 +20,11 @@ from agentv.telemetry.conventions.langfuse import read_langfuse
 from agentv.telemetry.conventions.logfire import read_logfire
 from agentv.telemetry.conventions.mastra import read_mastra
 from agentv.telemetry.conventions.mlflow import read_mlflow
+from agentv.telemetry.conventions.monocle import read_monocle
 from agentv.telemetry.conventions.openinference import read_openinference
 from agentv.telemetry.conventions.openllmetry import read_openllmetry
 from agentv.telemetry.conventions.pydantic_ai import read_pydantic_ai
+from agentv.telemetry.conventions.traceai import read_traceai
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import json_object
@@ -55,7 +58,18 @@ CONVENTIONS: Final[Sequence[Convention]] = (
         "open-telemetry/semantic-conventions@567ada6aaf23",
     ),
     Convention("OpenInference", ("openinference.", "llm."), read_openinference, "Arize-ai/openinference@00e2b51591f3"),
+    Convention(
+        "traceAI",
+        ("gen_ai.span.kind", "gen_ai.input.messages.", "gen_ai.output.messages."),
+        read_traceai,
+        "future-agi/traceAI@62c8eab21212",
+    ),
     Convention("OpenLLMetry", ("traceloop.",), read_openllmetry, "traceloop/openllmetry@0129a0a5c032"),
+    Convention("AgentOps", ("agentops.",), reader_of(AGENTOPS), "AgentOps-AI/agentops@0169502c61f7"),
+    Convention("Judgment", ("judgment.",), reader_of(JUDGMENT), "JudgmentLabs/judgeval@99e483f887c5"),
+    Convention("Laminar", ("lmnr.span.",), reader_of(LAMINAR), "lmnr-ai/lmnr-python@06dfedbbe5f3"),
+    Convention("LangWatch", ("langwatch.",), reader_of(LANGWATCH), "langwatch/langwatch@22c3ecfa1d03"),
+    Convention("Monocle", ("monocle_apptrace.",), read_monocle, "monocle2ai/monocle@012f9844bf52"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
     Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
@@ -74,11 +88,12 @@ _CONTENT = (
     *("gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.system_instructions"),
     *("llm.input_messages", "llm.output_messages", "input.value", "output.value"),
     "traceloop.entity.",
+    *(name for names in (AGENTOPS, JUDGMENT, LAMINAR, LANGWATCH) for name in (*names.input, *names.output)),
     "mastra.",
     *("genkit:input", "genkit:output"),
     *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace."),
     *("mlflow.spanInputs", "mlflow.spanOutputs"),
-    *("request_data", "response_data"),
+    *("request_data", "response_data", "input", "output"),
 )
 """The beginnings of the attributes that hold messages, in the order of the conventions."""
 _DETAILS = "gen_ai.client.inference.operation.details"

@@ -6,6 +6,10 @@ from agentv.types.json_value import JsonObject
 _SESSION_KEYS = (
     "gen_ai.conversation.id",
     "session.id",
+    "gen_ai.session.id",
+    "lmnr.association.properties.session_id",
+    "langwatch.thread.id",
+    "judgment.session_id",
     "langfuse.session.id",
     "traceloop.association.properties.session_id",
     "traceloop.association.properties.thread_id",
