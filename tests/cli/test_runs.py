@@ -158,7 +158,7 @@ def label_all(project: Project, queue: ReviewQueue) -> None:
 def test_prune_keeps_a_run_whose_review_is_not_finished(project: Project, queue: ReviewQueue) -> None:
     code, said = project.call("runs", "prune", "--keep", "1", "--yes")
     missing = f"review {queue.name!r}: 3 of 3 labels are missing"
-    kept = f"kept {queue.run_id}: {missing}; to delete it: agentv runs rm {queue.run_id}\n"
+    kept = f"kept {queue.run_id}: {missing}; to delete it: agentv runs rm {queue.run_id} --yes\n"
     assert (code, said) == (0, f"deleted 0 runs\n{kept}")
     label_all(project, queue)
     assert project.call("runs", "prune", "--keep", "1", "--yes") == (0, f"{queue.run_id}\ndeleted 1 run\n")

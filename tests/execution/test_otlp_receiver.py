@@ -64,6 +64,17 @@ def test_the_path_before_the_signal_is_delivered() -> None:
     assert (status, inbox.delivered[0][0]) == (200, "row/7")
 
 
+def test_what_was_accepted_is_given_on_as_it_came_and_what_was_refused_is_not() -> None:
+    accepted: list[tuple[str, str, bytes]] = []
+    compressed = {**PROTOBUF, "Content-Encoding": "gzip"}
+    with receiving(Inbox(), on_accepted=lambda *each: accepted.append(each)) as receiver:
+        post(receiver.port, "/v1/traces", gzip.compress(PAYLOAD, mtime=0), compressed)
+        post(receiver.port, "/v1/logs", b"{}", {"Content-Type": "application/json; charset=utf-8"})
+        post(receiver.port, "/other/v1/traces", PAYLOAD, PROTOBUF)
+        post(receiver.port, "/v1/traces", b"{", JSON)
+    assert accepted == [("traces", "application/x-protobuf", PAYLOAD), ("logs", "application/json", b"{}")]
+
+
 def test_metrics_are_accepted_and_dropped() -> None:
     inbox = Inbox()
     with receiving(inbox) as receiver:

@@ -166,7 +166,9 @@ def prune_command(keep: int, *, yes: bool, as_json: bool) -> int:
     folders = list(prunable_runs(find_home(Path.cwd()), keep=keep))
     kept = {folder: missing for folder in folders if (missing := unfinished_reviews(folder))}
     for folder, missing in kept.items():
-        click.echo(f"kept {folder.name}: {'; '.join(missing)}; to delete it: agentv runs rm {folder.name}", err=True)
+        click.echo(
+            f"kept {folder.name}: {'; '.join(missing)}; to delete it: agentv runs rm {folder.name} --yes", err=True
+        )
     return _delete([folder for folder in folders if folder not in kept], yes=yes, as_json=as_json)
 
 
