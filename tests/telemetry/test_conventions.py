@@ -88,6 +88,12 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
         "genkit:input": json.dumps({"messages": [{"role": "user", "content": [{"text": QUESTION}]}]}),
         "genkit:output": json.dumps({"candidates": [{"message": {"role": "model", "content": [{"text": ANSWER}]}}]}),
     },
+    "Laminar": {
+        "lmnr.span.type": "LLM",
+        "lmnr.span.input": json.dumps([{"role": "user", "content": QUESTION}]),
+        "lmnr.span.output": json.dumps([{"role": "assistant", "content": ANSWER}]),
+    },
+    "VoltAgent": {"entity.type": "agent", "input": QUESTION, "output": ANSWER},
     "pydantic-ai": {
         "pydantic_ai.all_messages": json.dumps([*ASKED, *REPLIED]),
         "gen_ai.agent.name": "shop",

@@ -15,6 +15,7 @@ from agentv.telemetry.conventions.gen_ai import read_gen_ai
 from agentv.telemetry.conventions.gen_ai_events import read_events
 from agentv.telemetry.conventions.gen_ai_numbered import read_numbered
 from agentv.telemetry.conventions.genkit import read_genkit
+from agentv.telemetry.conventions.laminar import read_laminar
 from agentv.telemetry.conventions.langfuse import read_langfuse
 from agentv.telemetry.conventions.logfire import read_logfire
 from agentv.telemetry.conventions.mastra import read_mastra
@@ -22,6 +23,7 @@ from agentv.telemetry.conventions.mlflow import read_mlflow
 from agentv.telemetry.conventions.openinference import read_openinference
 from agentv.telemetry.conventions.openllmetry import read_openllmetry
 from agentv.telemetry.conventions.pydantic_ai import read_pydantic_ai
+from agentv.telemetry.conventions.voltagent import read_voltagent
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import json_object
@@ -58,8 +60,10 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("OpenLLMetry", ("traceloop.",), read_openllmetry, "traceloop/openllmetry@0129a0a5c032"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
     Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
+    Convention("Laminar", ("lmnr.",), read_laminar, "lmnr-ai/lmnr-ts@3dd3a952b647"),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
+    Convention("VoltAgent", ("entity.type",), read_voltagent, "VoltAgent/voltagent@c17d3e548257"),
     Convention("Logfire", ("request_data", "response_data"), read_logfire, "pydantic/logfire@015babe384fb"),
 )
 """The conventions in order: of each fact, the first that finds it wins."""
@@ -71,6 +75,8 @@ _CONTENT = (
     "traceloop.entity.",
     "mastra.",
     *("genkit:input", "genkit:output"),
+    *("lmnr.span.input", "lmnr.span.output"),
+    *("input", "output", "agent.messages", "agent.instructions"),
     *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace."),
     *("mlflow.spanInputs", "mlflow.spanOutputs"),
     *("request_data", "response_data"),
