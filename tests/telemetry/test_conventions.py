@@ -524,6 +524,24 @@ def test_parts_of_genkit_that_are_no_text_are_kept() -> None:
     assert kept == ["image", "data-data", "reasoning", "data-unknown"]
 
 
+@pytest.mark.parametrize("is_wrapped", [True, False])
+def test_results_whose_role_is_the_name_of_the_tool_in_langfuse_are_results(is_wrapped: bool) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "find", "content": "here", "additional_kwargs": {}},
+    ]
+    logged = answer(
+        {
+            "langfuse.observation.type": "generation",
+            "langfuse.observation.input": json.dumps({"messages": messages} if is_wrapped else messages),
+            "langfuse.observation.output": json.dumps({"role": "assistant", "content": ANSWER}),
+        }
+    )
+    assert said(logged)[2:] == [("tool", "here"), ("assistant", ANSWER)]
+
+
 def test_the_page_of_traces_names_the_commits_of_the_conventions() -> None:
     page = (Path(__file__).parents[2] / "docs/reference/traces.md").read_text()
     for convention in READERS:
