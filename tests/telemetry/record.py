@@ -315,6 +315,12 @@ RECORDINGS: Mapping[str, Recording] = {
         ("genkit", "@genkit-ai/compat-oai", "@opentelemetry/sdk-trace-base@1", f"{_EXPORTER_JS[1]}@0.52"),
         ("with_genkit.mjs",),
     ),
+    "laminar-js": Recording("laminar-js", ("@lmnr-ai/lmnr", "openai@6"), ("with_laminar.mjs",)),
+    "voltagent": Recording(
+        "voltagent",
+        ("@voltagent/core", "ai@6", "@ai-sdk/openai@3", "zod", "@opentelemetry/sdk-trace-base@2.12", _EXPORTER_JS[1]),
+        ("with_voltagent.mjs",),
+    ),
     "mastra": Recording(
         "mastra",
         ("@mastra/core", "@mastra/observability", "@mastra/otel-exporter", "@ai-sdk/openai", "zod", _EXPORTER_JS[1]),

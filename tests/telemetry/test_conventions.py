@@ -88,6 +88,12 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
         "genkit:input": json.dumps({"messages": [{"role": "user", "content": [{"text": QUESTION}]}]}),
         "genkit:output": json.dumps({"candidates": [{"message": {"role": "model", "content": [{"text": ANSWER}]}}]}),
     },
+    "Laminar": {
+        "lmnr.span.type": "LLM",
+        "lmnr.span.input": json.dumps([{"role": "user", "content": QUESTION}]),
+        "lmnr.span.output": json.dumps([{"role": "assistant", "content": ANSWER}]),
+    },
+    "VoltAgent": {"entity.type": "agent", "input": QUESTION, "output": ANSWER},
     "pydantic-ai": {
         "pydantic_ai.all_messages": json.dumps([*ASKED, *REPLIED]),
         "gen_ai.agent.name": "shop",
@@ -516,6 +522,24 @@ def test_parts_of_genkit_that_are_no_text_are_kept() -> None:
     assert isinstance(question.content, tuple)
     kept = [each.type for each in question.content if isinstance(each, DataPart)]
     assert kept == ["image", "data-data", "reasoning", "data-unknown"]
+
+
+@pytest.mark.parametrize("is_wrapped", [True, False])
+def test_results_whose_role_is_the_name_of_the_tool_in_langfuse_are_results(is_wrapped: bool) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "find", "content": "here", "additional_kwargs": {}},
+    ]
+    logged = answer(
+        {
+            "langfuse.observation.type": "generation",
+            "langfuse.observation.input": json.dumps({"messages": messages} if is_wrapped else messages),
+            "langfuse.observation.output": json.dumps({"role": "assistant", "content": ANSWER}),
+        }
+    )
+    assert said(logged)[2:] == [("tool", "here"), ("assistant", ANSWER)]
 
 
 def test_the_page_of_traces_names_the_commits_of_the_conventions() -> None:

@@ -289,6 +289,25 @@ def test_a_stream_has_answers_as_soon_as_enough_time_has_passed() -> None:
     joiner.close()
 
 
+def test_a_tool_of_langsmith_has_its_arguments_and_its_result() -> None:
+    tool = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "find",
+        "gen_ai.prompt": json.dumps({"input": "7"}),
+        "gen_ai.completion": json.dumps({"outputs": "here"}),
+    }
+    spans = [
+        agent(2, None),
+        {**span(3, 2, tool), "traceId": f"{9:032x}"},
+        call(4, [user("Where?")], assistant("Here."), trace=9, parent=2),
+    ]
+    (answer,), _ = join(export(*spans))
+    assert [(each.tool, each.input) for message in answer.messages for each in message.tool_calls] == [
+        ("find", {"input": "7"})
+    ]
+    assert texts([answer]) == [("Where?", "", "here", "Here.")]
+
+
 def test_log_records_of_one_millisecond_stay_in_their_order() -> None:
     said = ["Where?", "Here.", "And the other?"]
     records = [

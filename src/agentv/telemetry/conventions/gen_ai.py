@@ -41,8 +41,9 @@ def read_gen_ai(span: Span) -> Facts:
     key, result = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
     tool = None
     if kind == "tool":
-        called = unwrapped(first(attributes, key, "gen_ai.tool.arguments", "tool_arguments"))
+        called = unwrapped(first(attributes, key, "gen_ai.tool.arguments", "tool_arguments", "gen_ai.prompt"))
         found = first(attributes, result, "gen_ai.tool.result", "tool_response")
+        found = unwrapped(attributes.get("gen_ai.completion")) if found is None else found  # as LangSmith
         tool = tool_call(text_at(attributes, "gen_ai.tool.name"), _tool_id(attributes), called, found)
     return Facts(
         kind=kind,

@@ -9,7 +9,7 @@ from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.facts import Facts, Kind
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import first, json_object, text_at
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, objects_of
 from agentv.types.usage import known_cost, known_usage
 
 _KINDS: Mapping[str, Kind] = {"generation": "model", "agent": "agent", "chain": "agent", "tool": "tool"}
@@ -20,8 +20,8 @@ def read_langfuse(span: Span) -> Facts:
     attributes = span.attributes
     raw_kind = text_at(attributes, "langfuse.observation.type")
     kind: Kind = "step" if raw_kind is None else _KINDS.get(raw_kind.lower(), "step")
-    given = first(attributes, "langfuse.observation.input", "langfuse.trace.input")
-    answer = first(attributes, "langfuse.observation.output", "langfuse.trace.output")
+    given = _with_tool_roles(first(attributes, "langfuse.observation.input", "langfuse.trace.input"))
+    answer = _with_tool_roles(first(attributes, "langfuse.observation.output", "langfuse.trace.output"))
     asked = parsed(given)
     counts = parsed(attributes.get("langfuse.observation.usage_details"))
     cost = json_object(parsed(attributes.get("langfuse.observation.cost_details")))
@@ -31,9 +31,9 @@ def read_langfuse(span: Span) -> Facts:
         agent=span.name if str(raw_kind).lower() == "agent" else None,
         workflow=span.name if kind == "agent" else None,
         system=instructions_of(asked) if kind == "model" else (),
-        input=said(_without_tools(request_of(asked, given)), "user", "$.attributes.langfuse.observation.input")
-        if kind != "tool"
-        else (),
+        input=()
+        if kind == "tool"
+        else said(_without_tools(request_of(asked, given)), "user", "$.attributes.langfuse.observation.input"),
         output=said(answer, "assistant", "$.attributes.langfuse.observation.output") if kind != "tool" else (),
         tool=tool_call(span.name, None, unwrapped(given), answer) if kind == "tool" else None,
         usage=None if usage is None else known_usage(usage),
@@ -55,3 +55,21 @@ def _without_tools(given: JsonValue) -> JsonValue:
 def _is_definition(message: JsonObject) -> bool:
     content = json_object(message.get("content"))
     return message.get("role") == "tool" and content.get("type") == "function" and "function" in content
+
+
+def _with_tool_roles(value: JsonValue) -> JsonValue:
+    """Return messages in which the result of a tool has its role, not the tool's name, as the handler for LangChain.js.
+
+    Other values are returned as they are.
+    """
+    if isinstance(value, str) and '"tool_calls"' not in value:
+        return value
+    inner = parsed(value)
+    if isinstance(inner, Mapping) and isinstance(inner.get("messages"), list):
+        messages = _with_tool_roles(inner["messages"])
+        return value if messages is inner["messages"] else {**inner, "messages": messages}
+    calls = [call for message in objects_of(inner) for call in objects_of(message.get("tool_calls"))]
+    names = {text_at(json_object(call.get("function")), "name") for call in calls} - {None}
+    if not names or not isinstance(inner, list):
+        return value
+    return [{**each, "role": "tool"} if json_object(each).get("role") in names else each for each in inner]

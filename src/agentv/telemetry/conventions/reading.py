@@ -25,6 +25,7 @@ from agentv.telemetry.conventions.openinference import read_openinference
 from agentv.telemetry.conventions.openllmetry import read_openllmetry
 from agentv.telemetry.conventions.pydantic_ai import read_pydantic_ai
 from agentv.telemetry.conventions.traceai import read_traceai
+from agentv.telemetry.conventions.voltagent import read_voltagent
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import json_object
@@ -67,13 +68,19 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("OpenLLMetry", ("traceloop.",), read_openllmetry, "traceloop/openllmetry@0129a0a5c032"),
     Convention("AgentOps", ("agentops.",), reader_of(AGENTOPS), "AgentOps-AI/agentops@0169502c61f7"),
     Convention("Judgment", ("judgment.",), reader_of(JUDGMENT), "JudgmentLabs/judgeval@99e483f887c5"),
-    Convention("Laminar", ("lmnr.span.",), reader_of(LAMINAR), "lmnr-ai/lmnr-python@06dfedbbe5f3"),
+    Convention(
+        "Laminar",
+        ("lmnr.span.",),
+        reader_of(LAMINAR),
+        "lmnr-ai/lmnr-python@06dfedbbe5f3 lmnr-ai/lmnr-ts@3dd3a952b647",
+    ),
     Convention("LangWatch", ("langwatch.",), reader_of(LANGWATCH), "langwatch/langwatch@22c3ecfa1d03"),
     Convention("Monocle", ("monocle_apptrace.",), read_monocle, "monocle2ai/monocle@012f9844bf52"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
     Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
+    Convention("VoltAgent", ("entity.type",), read_voltagent, "VoltAgent/voltagent@c17d3e548257"),
     Convention(
         "Logfire",
         ("request_data", "response_data", "logfire.msg_template"),
@@ -91,6 +98,8 @@ _CONTENT = (
     *(name for names in (AGENTOPS, JUDGMENT, LAMINAR, LANGWATCH) for name in (*names.input, *names.output)),
     "mastra.",
     *("genkit:input", "genkit:output"),
+    *("lmnr.span.input", "lmnr.span.output"),
+    *("input", "output", "agent.messages", "agent.instructions"),
     *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace."),
     *("mlflow.spanInputs", "mlflow.spanOutputs"),
     *("request_data", "response_data", "input", "output"),

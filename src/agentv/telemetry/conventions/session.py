@@ -14,6 +14,7 @@ _SESSION_KEYS = (
     "traceloop.association.properties.session_id",
     "traceloop.association.properties.thread_id",
     "mlflow.trace.session",
+    "lmnr.association.properties.session_id",
     *(f"langsmith.metadata.{name}" for name in ("session_id", "conversation_id", "thread_id")),
 )
 
