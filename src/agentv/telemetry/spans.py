@@ -1,5 +1,6 @@
 """Spans and log events of OpenTelemetry, from OTLP exports, the SDK's own JSON, and rows of Phoenix."""
 
+from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
@@ -262,7 +263,7 @@ def _is_attributes(value: JsonValue) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and {*map(type, value)} <= {dict})
 
 
-_VALUE_NAMES = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", "bytesValue")
+_VALUE_NAMES = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value")
 
 
 def any_value(value: JsonValue) -> JsonValue:
@@ -276,6 +277,8 @@ def any_value(value: JsonValue) -> JsonValue:
         match name:
             case "intValue" | "int_value":
                 return int(item) if isinstance(item, str) and _is_integer(item) else item
+            case "bytesValue" | "bytes_value":
+                return _text_of_bytes(item)
             case "arrayValue" | "array_value":
                 values = item.get("values") if isinstance(item, dict) else None
                 return [any_value(each) for each in (values if isinstance(values, list) else ())]
@@ -284,6 +287,14 @@ def any_value(value: JsonValue) -> JsonValue:
             case _:
                 return fields if len(fields) > 1 else item
     return None
+
+
+def _text_of_bytes(value: JsonValue) -> JsonValue:
+    """Return the text in bytes as base64, which LangSmith sends; other bytes as they are."""
+    try:
+        return b64decode(value, validate=True).decode() if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 _MOST_DIGITS = 20
