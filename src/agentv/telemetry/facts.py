@@ -30,6 +30,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     response_id: str | None = None
     previous_id: str | None = None
     """The id of the response that a call continues."""
+    error: str | None = None
+    """Why the span failed, if a convention has an attribute of its own for it."""
     problem: str | None = None
     """Why a part of the span could not be read."""
 

@@ -266,7 +266,7 @@ def _is_attributes(value: JsonValue) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and {*map(type, value)} <= {dict})
 
 
-_VALUE_NAMES = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", "bytesValue")
+_VALUE_NAMES = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value")
 
 
 def any_value(value: JsonValue) -> JsonValue:
@@ -280,6 +280,8 @@ def any_value(value: JsonValue) -> JsonValue:
         match name:
             case "intValue" | "int_value":
                 return int(item) if isinstance(item, str) and _is_integer(item) else item
+            case "bytesValue" | "bytes_value":
+                return _text_of_bytes(item)
             case "arrayValue" | "array_value":
                 values = item.get("values") if isinstance(item, dict) else None
                 return [any_value(each) for each in (values if isinstance(values, list) else ())]
@@ -288,6 +290,14 @@ def any_value(value: JsonValue) -> JsonValue:
             case _:
                 return fields if len(fields) > 1 else item
     return None
+
+
+def _text_of_bytes(value: JsonValue) -> JsonValue:
+    """Return the text in bytes as base64, which LangSmith sends; other bytes as they are."""
+    try:
+        return b64decode(value, validate=True).decode() if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 _MOST_DIGITS = 20

@@ -26,6 +26,11 @@ class ReadSpan(Struct, frozen=True):
     facts: Facts | None
 
     @property
+    def error(self) -> str | None:
+        """Why the span failed; None if it did not."""
+        return self.span.error or (None if self.facts is None else self.facts.error)
+
+    @property
     def kind(self) -> str | None:
         """The kind of the span, None if no convention names it."""
         return None if self.facts is None else self.facts.kind
@@ -42,6 +47,8 @@ class Invocation(Struct, frozen=True, kw_only=True):
     """The number of messages before the first output of the invocation."""
     calls: tuple[ReadSpan, ...]
     facts: Facts
+    is_failed: bool
+    """True if the outermost span failed."""
     error: str | None
     exception: str | None = None
     """What a call or the outermost span recorded though its status is no error, or why any other span failed."""
@@ -70,7 +77,7 @@ class Invocation(Struct, frozen=True, kw_only=True):
     @property
     def failure(self) -> str | None:
         """Why there is no complete answer: the outermost span failed, or a call below it, and no answer follows."""
-        if self.root.error is not None or self.is_cut or not self.has_answer:
+        if self.is_failed or self.is_cut or not self.has_answer:
             return self.error or self.exception
         return None
 
@@ -229,8 +236,7 @@ class Trace:
                 each for each in members if not any(above.kind == "tool" for above in self.ancestors(each.span))
             )
             messages = with_calls(messages, _tools_of(outer_tools))
-        reached = [root.span, *(each.span for each in reversed(outer))]
-        error = next((span.error for span in reached if span.error), None)
+        reached = [root, *reversed(outer)]
         return Invocation(
             root=root.span,
             is_call=False,
@@ -238,14 +244,15 @@ class Trace:
             input_length=length,
             calls=tuple(calls),
             facts=facts,
-            error=error,
-            exception=next((span.exception for span in reached if span.exception), None)
-            or next((each.span.error for each in reversed(members) if each.span.error), None),
+            is_failed=root.error is not None,
+            error=next((each.error for each in reached if each.error), None),
+            exception=next((each.span.exception for each in reached if each.span.exception), None)
+            or next((each.error for each in reversed(members) if each.error), None),
             problem=next(
                 (each.facts.problem for each in members if each.facts is not None and each.facts.problem), None
             ),
             is_ambiguous=is_ambiguous,
-            is_cut=any(each.span.error and each.facts and each.facts.output[-1:] == messages[-1:] for each in outer),
+            is_cut=any(each.error and each.facts and each.facts.output[-1:] == messages[-1:] for each in outer),
             is_answered=bool(facts.output) or (chain is not None and chain.is_answered),
         )
 
@@ -317,8 +324,8 @@ def _answered_calls(calls: Sequence[ReadSpan]) -> list[ReadSpan]:
 def _tools_of(members: Iterable[ReadSpan]) -> list[ToolCall]:
     """Return the calls of tools in spans; the result of one that failed without a result is its error."""
     return [
-        replace(each.facts.tool, output={"error": each.span.error})
-        if each.facts.tool.output in (None, "null") and each.span.error is not None
+        replace(each.facts.tool, output={"error": each.error})
+        if each.facts.tool.output in (None, "null") and each.error is not None
         else each.facts.tool
         for each in members
         if each.facts is not None and each.facts.tool is not None
@@ -341,7 +348,8 @@ def _call(read: ReadSpan, tools: Sequence[ToolCall]) -> Invocation:
         input_length=len(given),
         calls=(read,),
         facts=facts,
-        error=read.span.error,
+        is_failed=read.error is not None,
+        error=read.error,
         exception=read.span.exception,
         problem=facts.problem,
         is_answered=bool(facts.output),

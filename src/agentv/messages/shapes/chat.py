@@ -142,7 +142,8 @@ def read_calls(value: JsonObject, at: str) -> tuple[ToolCall, ...]:
         if value[key] and _CALL_LIKE_KEY.search(key):
             raise MessageError(f"{at}.{key}", "is not understood", ADVICE)
     if CALL_KEYS.isdisjoint(value):
-        return ()
+        kwargs = value.get("additional_kwargs")  # of LangChain, where old versions of Langfuse leave them
+        return read_calls(kwargs, f"{at}.additional_kwargs") if isinstance(kwargs, Mapping) else ()
     listed = [read_tool_calls(value.get(key), f"{at}.{key}") for key in _CALL_LISTS]
     single = [read_tool_call(value[key], f"{at}.{key}") for key in _SINGLE_CALL if value.get(key) is not None]
     invalid = [read_invalid_calls(value.get(key), f"{at}.{key}") for key in _INVALID_CALLS]

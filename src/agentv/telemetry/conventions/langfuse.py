@@ -40,6 +40,9 @@ def read_langfuse(span: Span) -> Facts:
         cost_usd=known_cost(cost.get("total")),
         model=text_at(attributes, "langfuse.observation.model.name"),
         session=session_of(attributes),
+        error=text_at(attributes, "langfuse.observation.status_message") or "level ERROR"
+        if attributes.get("langfuse.observation.level") == "ERROR"
+        else None,
     )
 
 
