@@ -288,6 +288,11 @@ RECORDINGS: Mapping[str, Recording] = {
         ("genkit", "@genkit-ai/compat-oai", "@opentelemetry/sdk-trace-base@1", f"{_EXPORTER_JS[1]}@0.52"),
         ("with_genkit.mjs",),
     ),
+    "adk-js": Recording(
+        "adk-js",
+        ("@google/adk", "@google/genai", "zod", "@opentelemetry/sdk-trace-base@2.12", _EXPORTER_JS[1]),
+        ("with_adk.mjs",),
+    ),
     "laminar": Recording("laminar", ("@lmnr-ai/lmnr", "openai@6"), ("with_laminar.mjs",)),
     "voltagent": Recording(
         "voltagent",

@@ -88,6 +88,10 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
         "genkit:input": json.dumps({"messages": [{"role": "user", "content": [{"text": QUESTION}]}]}),
         "genkit:output": json.dumps({"candidates": [{"message": {"role": "model", "content": [{"text": ANSWER}]}}]}),
     },
+    "Google ADK": {
+        "gcp.vertex.agent.llm_request": json.dumps({"contents": [{"role": "user", "parts": [{"text": QUESTION}]}]}),
+        "gcp.vertex.agent.llm_response": json.dumps({"content": {"role": "model", "parts": [{"text": ANSWER}]}}),
+    },
     "Laminar": {
         "lmnr.span.type": "LLM",
         "lmnr.span.input": json.dumps([{"role": "user", "content": QUESTION}]),

@@ -22,6 +22,11 @@ _KINDS: Mapping[str, Kind] = {
     "invoke_workflow": "agent",
     "execute_tool": "tool",
 }
+_ARGUMENTS = (
+    *("gen_ai.tool.call.arguments", "gen_ai.tool.arguments", "tool_arguments", "gen_ai.prompt"),
+    "gcp.vertex.agent.tool_call_args",
+)
+_RESULTS = ("gen_ai.tool.call.result", "gen_ai.tool.result", "tool_response", "gcp.vertex.agent.tool_response")
 _KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
 """What other conventions name the kind of a span by."""
 
@@ -34,11 +39,10 @@ def read_gen_ai(span: Span) -> Facts:
     is_request = text_at(attributes, "llm.request.type") in ("chat", "completion")
     if kind is None and (is_request or (not _KIND_KEYS & attributes.keys() and _is_model_call(span))):
         kind = "model"
-    key, result = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
     tool = None
     if kind == "tool":
-        called = unwrapped(first(attributes, key, "gen_ai.tool.arguments", "tool_arguments", "gen_ai.prompt"))
-        found = first(attributes, result, "gen_ai.tool.result", "tool_response")
+        called = unwrapped(first(attributes, *_ARGUMENTS))
+        found = first(attributes, *_RESULTS)
         found = unwrapped(attributes.get("gen_ai.completion")) if found is None else found  # as LangSmith
         tool = tool_call(text_at(attributes, "gen_ai.tool.name"), _tool_id(attributes), called, found)
     return Facts(

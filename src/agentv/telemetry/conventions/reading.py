@@ -15,6 +15,7 @@ from agentv.telemetry.conventions.gen_ai import read_gen_ai
 from agentv.telemetry.conventions.gen_ai_events import read_events
 from agentv.telemetry.conventions.gen_ai_numbered import read_numbered
 from agentv.telemetry.conventions.genkit import read_genkit
+from agentv.telemetry.conventions.google_adk import read_google_adk
 from agentv.telemetry.conventions.laminar import read_laminar
 from agentv.telemetry.conventions.langfuse import read_langfuse
 from agentv.telemetry.conventions.logfire import read_logfire
@@ -60,6 +61,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("OpenLLMetry", ("traceloop.",), read_openllmetry, "traceloop/openllmetry@0129a0a5c032"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
     Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
+    Convention("Google ADK", ("gcp.vertex.agent.llm_",), read_google_adk, "google/adk-js@c638e7e22b37"),
     Convention("Laminar", ("lmnr.",), read_laminar, "lmnr-ai/lmnr-ts@3dd3a952b647"),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
@@ -74,7 +76,7 @@ _CONTENT = (
     *("llm.input_messages", "llm.output_messages", "input.value", "output.value"),
     "traceloop.entity.",
     "mastra.",
-    *("genkit:input", "genkit:output"),
+    *("genkit:input", "genkit:output", "gcp.vertex.agent.llm_"),
     *("lmnr.span.input", "lmnr.span.output"),
     *("input", "output", "agent.messages", "agent.instructions"),
     *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace."),
