@@ -498,6 +498,23 @@ def test_results_of_the_ai_sdk_before_version_4_are_read() -> None:
     assert [each.tool for each in logged.given.response.tool_calls] == ["find"]
 
 
+@pytest.mark.parametrize("is_typed", [True, False])
+def test_calls_in_events_of_strands_are_read(is_typed: bool) -> None:
+    """Its JavaScript has the type of a part beside the other values."""
+    call = {"name": "find", "toolUseId": "c1", "input": {"order": "7"}}
+    choice = [{"type": "toolUse", **call} if is_typed else {"toolUse": call}]
+    logged = answer(
+        {"gen_ai.operation.name": "chat"},
+        events=[
+            {"name": "gen_ai.user.message", "attributes": [attribute("content", json.dumps([{"text": QUESTION}]))]},
+            {"name": "gen_ai.choice", "attributes": [attribute("message", json.dumps(choice))]},
+        ],
+    )
+    assert isinstance(logged.given.response, Message)
+    (made,) = logged.given.response.tool_calls
+    assert (made.tool, made.id, made.input) == ("find", "c1", {"order": "7"})
+
+
 @pytest.mark.parametrize("prefix", ["ai.telemetry.metadata", "ai.settings.context"])
 @pytest.mark.parametrize("name", ["sessionId", "session_id", "threadId", "conversationId", "chatId"])
 def test_each_name_of_a_session_in_the_metadata_of_the_ai_sdk_is_read(prefix: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Google's Agent Development Kit: the requests and responses of its models, which versions before 2 record in Python."""
+"""Google's Agent Development Kit: requests and responses of models, in JavaScript, and before version 2 in Python."""
 
 from agentv.messages.shapes.reading import read_messages
 from agentv.telemetry.contents import parsed, system_of
