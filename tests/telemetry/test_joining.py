@@ -298,6 +298,23 @@ def test_a_tool_of_langsmith_has_its_arguments_and_its_result() -> None:
     assert texts([answer]) == [("Where?", "", "here", "Here.")]
 
 
+def test_the_result_of_an_mcp_tool_is_its_text() -> None:
+    result = [{"type": "text", "text": "here"}, {"type": "text", "text": "and there"}]
+    tool = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "find",
+        "input.value": json.dumps({"order": "7"}),
+        "output.value": json.dumps(result),
+    }
+    spans = [
+        agent(2, None),
+        {**span(3, 2, tool), "traceId": f"{9:032x}"},
+        call(4, [user("Where?")], assistant("Here."), trace=9, parent=2),
+    ]
+    (answer,), _ = join(export(*spans))
+    assert texts([answer]) == [("Where?", "", "here\nand there", "Here.")]
+
+
 def test_log_records_of_one_millisecond_stay_in_their_order() -> None:
     said = ["Where?", "Here.", "And the other?"]
     records = [

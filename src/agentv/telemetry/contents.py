@@ -371,7 +371,8 @@ def _plain_text(value: JsonValue) -> JsonValue:
     if isinstance(value, str) and value.startswith('"'):
         with suppress(ValueError):
             return cast(JsonValue, json.loads(value))
-    return value
+    texts = _texts_in(parsed(value)) if isinstance(value, str) and value.startswith("[") else None
+    return value if texts is None else "\n".join(texts)
 
 
 def with_system(system: tuple[Message, ...], messages: tuple[Message, ...]) -> tuple[Message, ...]:
