@@ -97,6 +97,12 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
         "lmnr.span.input": json.dumps([{"role": "user", "content": QUESTION}]),
         "lmnr.span.output": json.dumps([{"role": "assistant", "content": ANSWER}]),
     },
+    "Mastra before version 1": {
+        "gen_ai.operation.name": "agent.run",
+        "mastra.span.type": "agent_run",
+        "input": QUESTION,
+        "output": json.dumps({"text": ANSWER, "files": []}),
+    },
     "VoltAgent": {"entity.type": "agent", "input": QUESTION, "output": ANSWER},
     "pydantic-ai": {
         "pydantic_ai.all_messages": json.dumps([*ASKED, *REPLIED]),

@@ -21,12 +21,18 @@ _KINDS: Mapping[str, Kind] = {
     "invoke_agent": "agent",
     "invoke_workflow": "agent",
     "execute_tool": "tool",
+    "agent.run": "agent",
+    "workflow.run": "agent",
+    "tool.execute": "tool",  # Mastra before version 1
 }
 _ARGUMENTS = (
-    *("gen_ai.tool.call.arguments", "gen_ai.tool.arguments", "tool_arguments", "gen_ai.prompt"),
+    *("gen_ai.tool.call.arguments", "gen_ai.tool.arguments", "gen_ai.tool.input", "tool_arguments", "gen_ai.prompt"),
     "gcp.vertex.agent.tool_call_args",
 )
-_RESULTS = ("gen_ai.tool.call.result", "gen_ai.tool.result", "tool_response", "gcp.vertex.agent.tool_response")
+_RESULTS = (
+    *("gen_ai.tool.call.result", "gen_ai.tool.result", "gen_ai.tool.output", "tool_response"),
+    "gcp.vertex.agent.tool_response",
+)
 _KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
 """What other conventions name the kind of a span by."""
 
