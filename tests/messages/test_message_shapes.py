@@ -283,6 +283,13 @@ def test_what_is_not_understood_is_refused_with_its_place(given: Any, said: str)
     assert said in str(raised.value)
 
 
+def test_what_langchain_notes_for_the_responses_api_is_no_call() -> None:
+    call = {"name": "search", "args": {"q": "Paris"}, "id": "c1", "type": "tool_call"}
+    kwargs = {"__openai_function_call_ids__": {"c1": "fc_1"}}
+    (message,) = read_messages([{"type": "ai", "content": [], "tool_calls": [call], "additional_kwargs": kwargs}], "m")
+    assert [(each.tool, each.id) for each in message.tool_calls] == [("search", "c1")]
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -316,6 +316,11 @@ RECORDINGS: Mapping[str, Recording] = {
         ("with_genkit.mjs",),
     ),
     "laminar-js": Recording("laminar-js", ("@lmnr-ai/lmnr", "openai@6"), ("with_laminar.mjs",)),
+    "adk-js": Recording(
+        "adk-js",
+        ("@google/adk", "@google/genai", "zod", "@opentelemetry/sdk-trace-base@2.12", _EXPORTER_JS[1]),
+        ("with_adk.mjs",),
+    ),
     "voltagent": Recording(
         "voltagent",
         ("@voltagent/core", "ai@6", "@ai-sdk/openai@3", "zod", "@opentelemetry/sdk-trace-base@2.12", _EXPORTER_JS[1]),

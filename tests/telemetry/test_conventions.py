@@ -88,10 +88,20 @@ CONVENTIONS: dict[str, dict[str, Any]] = {
         "genkit:input": json.dumps({"messages": [{"role": "user", "content": [{"text": QUESTION}]}]}),
         "genkit:output": json.dumps({"candidates": [{"message": {"role": "model", "content": [{"text": ANSWER}]}}]}),
     },
+    "Google ADK": {
+        "gcp.vertex.agent.llm_request": json.dumps({"contents": [{"role": "user", "parts": [{"text": QUESTION}]}]}),
+        "gcp.vertex.agent.llm_response": json.dumps({"content": {"role": "model", "parts": [{"text": ANSWER}]}}),
+    },
     "Laminar": {
         "lmnr.span.type": "LLM",
         "lmnr.span.input": json.dumps([{"role": "user", "content": QUESTION}]),
         "lmnr.span.output": json.dumps([{"role": "assistant", "content": ANSWER}]),
+    },
+    "Mastra before version 1": {
+        "gen_ai.operation.name": "agent.run",
+        "mastra.span.type": "agent_run",
+        "input": QUESTION,
+        "output": json.dumps({"text": ANSWER, "files": []}),
     },
     "VoltAgent": {"entity.type": "agent", "input": QUESTION, "output": ANSWER},
     "pydantic-ai": {
@@ -492,6 +502,23 @@ def test_results_of_the_ai_sdk_before_version_4_are_read() -> None:
     assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
     assert isinstance(logged.given.response, Message)
     assert [each.tool for each in logged.given.response.tool_calls] == ["find"]
+
+
+@pytest.mark.parametrize("is_typed", [True, False])
+def test_calls_in_events_of_strands_are_read(is_typed: bool) -> None:
+    """Its JavaScript has the type of a part beside the other values."""
+    call = {"name": "find", "toolUseId": "c1", "input": {"order": "7"}}
+    choice = [{"type": "toolUse", **call} if is_typed else {"toolUse": call}]
+    logged = answer(
+        {"gen_ai.operation.name": "chat"},
+        events=[
+            {"name": "gen_ai.user.message", "attributes": [attribute("content", json.dumps([{"text": QUESTION}]))]},
+            {"name": "gen_ai.choice", "attributes": [attribute("message", json.dumps(choice))]},
+        ],
+    )
+    assert isinstance(logged.given.response, Message)
+    (made,) = logged.given.response.tool_calls
+    assert (made.tool, made.id, made.input) == ("find", "c1", {"order": "7"})
 
 
 @pytest.mark.parametrize("prefix", ["ai.telemetry.metadata", "ai.settings.context"])

@@ -289,12 +289,45 @@ def test_a_stream_has_answers_as_soon_as_enough_time_has_passed() -> None:
     joiner.close()
 
 
-def test_a_tool_of_langsmith_has_its_arguments_and_its_result() -> None:
-    tool = {
+TOOLS = {
+    "LangSmith": {
         "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": "find",
-        "gen_ai.prompt": json.dumps({"input": "7"}),
+        "gen_ai.prompt": json.dumps({"order": "7"}),
         "gen_ai.completion": json.dumps({"outputs": "here"}),
+    },
+    "Mastra before version 1": {
+        "gen_ai.operation.name": "tool.execute",
+        "gen_ai.tool.input": json.dumps({"order": "7"}),
+        "gen_ai.tool.output": "here",
+    },
+    "Google ADK": {
+        "gen_ai.operation.name": "execute_tool",
+        "gcp.vertex.agent.tool_call_args": json.dumps({"order": "7"}),
+        "gcp.vertex.agent.tool_response": json.dumps("here"),
+    },
+}
+
+
+@pytest.mark.parametrize("form", TOOLS)
+def test_arguments_and_results_of_tools_are_read_by_each_of_their_names(form: str) -> None:
+    spans = [
+        agent(2, None),
+        {**span(3, 2, {"gen_ai.tool.name": "find", **TOOLS[form]}), "traceId": f"{9:032x}"},
+        call(4, [user("Where?")], assistant("Here."), trace=9, parent=2),
+    ]
+    (answer,), _ = join(export(*spans))
+    calls = [(each.tool, each.input) for message in answer.messages for each in message.tool_calls]
+    assert calls == [("find", {"order": "7"})]
+    assert texts([answer]) == [("Where?", "", "here", "Here.")]
+
+
+def test_the_result_of_an_mcp_tool_is_its_text() -> None:
+    result = [{"type": "text", "text": "here"}, {"type": "text", "text": "and there"}]
+    tool = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "find",
+        "input.value": json.dumps({"order": "7"}),
+        "output.value": json.dumps(result),
     }
     spans = [
         agent(2, None),
@@ -302,10 +335,7 @@ def test_a_tool_of_langsmith_has_its_arguments_and_its_result() -> None:
         call(4, [user("Where?")], assistant("Here."), trace=9, parent=2),
     ]
     (answer,), _ = join(export(*spans))
-    assert [(each.tool, each.input) for message in answer.messages for each in message.tool_calls] == [
-        ("find", {"input": "7"})
-    ]
-    assert texts([answer]) == [("Where?", "", "here", "Here.")]
+    assert texts([answer]) == [("Where?", "", "here\nand there", "Here.")]
 
 
 def test_log_records_of_one_millisecond_stay_in_their_order() -> None:

@@ -186,9 +186,16 @@ def converse_parts(content: JsonValue) -> list[JsonValue] | None:
     parts = parsed(content) if isinstance(content, str) and content.startswith("[") else content
     if not isinstance(parts, list) or not parts:
         return None
+    parts = [_without_type(part) for part in parts]
     if not all(isinstance(part, Mapping) and len(part) == 1 and part.keys() <= _CONVERSE_KEYS for part in parts):
         return None
     return [made for part in parts if isinstance(part, Mapping) for made in _of_converse(part)]
+
+
+def _without_type(part: JsonValue) -> JsonValue:
+    """Return a part with its type as its key; Strands Agents for JavaScript has it beside the other values."""
+    type_ = part.get("type") if isinstance(part, Mapping) else None
+    return {type_: part} if type_ in ("toolUse", "toolResult") else part
 
 
 def _of_converse(part: JsonObject) -> list[JsonValue]:

@@ -41,7 +41,7 @@ _HINTS: Final = (
     ("@opentelemetry/instrumentation-openai", _LOGS),
     ("@elastic/opentelemetry-instrumentation-openai", _LOGS),
     ("openlit", f"set {CAPTURE}=true, and not capture_message_content=False"),
-    ("gcp.vertex.agent", f"set {CAPTURE}=true"),
+    ("gcp.vertex.agent", f"set {CAPTURE}=true, in older versions ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true"),
     ("agent_framework", "set ENABLE_SENSITIVE_DATA=true, or call enable_instrumentation(enable_sensitive_data=True)"),
     ("semantic_kernel", "set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"),
     ("autogen-core", _CLIENT),

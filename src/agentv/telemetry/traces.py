@@ -465,7 +465,7 @@ def usage_of(invocations: Sequence[Invocation]) -> tuple[Usage | None, float | N
 
 _KNOWN = (
     *("gen_ai.", "llm.", "openinference.", "input.", "output.", "traceloop.", "ai.", "langfuse.", "mlflow.", "mastra."),
-    *("genkit:", "lmnr.", "entity.", "voltagent.", "usage."),
+    *("genkit:", "lmnr.", "gcp.vertex.agent.", "entity.", "voltagent.", "usage."),
     *("agent.", "session.", "graph.", "logfire.", "pydantic_ai.", "request_data", "response_data", "operation."),
     *("all_messages_events", "events", "final_result", "model_request_parameters", "code.", "tool.", "metadata"),
 )

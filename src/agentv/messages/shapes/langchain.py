@@ -44,8 +44,9 @@ def read_langchain(fields: JsonObject, at: str) -> Message:
         return tool_message(output, call_id=optional_text(fields.get("tool_call_id")), tool=tool, failed=True)
     kwargs = fields.get("additional_kwargs")
     api_fields = kwargs if isinstance(kwargs, Mapping) else {}
-    # Before LangChain 0.2 the calls were in `additional_kwargs`, in the form of the API.
-    merged = {**{key: item for key, item in api_fields.items() if not fields.get(key)}, **_without_empty(fields)}
+    # Before LangChain 0.2 the calls were in `additional_kwargs`, in the form of the API. Keys with `__` are notes.
+    kept = {key: item for key, item in api_fields.items() if not fields.get(key) and not key.startswith("__")}
+    merged = {**kept, **_without_empty(fields)}
     calls = read_calls({key: item for key, item in merged.items() if key != "artifact"}, at)
     return Message(
         role=role,

@@ -23,7 +23,18 @@ _KINDS: Mapping[str, Kind] = {
     "conversation": "agent",
     "initiate_chats": "agent",
     "execute_tool": "tool",
+    "agent.run": "agent",
+    "workflow.run": "agent",
+    "tool.execute": "tool",  # Mastra before version 1
 }
+_ARGUMENTS = (
+    *("gen_ai.tool.call.arguments", "gen_ai.tool.arguments", "gen_ai.tool.input", "tool_arguments", "gen_ai.prompt"),
+    "gcp.vertex.agent.tool_call_args",
+)
+_RESULTS = (
+    *("gen_ai.tool.call.result", "gen_ai.tool.result", "gen_ai.tool.output", "tool_response"),
+    "gcp.vertex.agent.tool_response",
+)
 _KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
 """What other conventions name the kind of a span by."""
 
@@ -38,11 +49,10 @@ def read_gen_ai(span: Span) -> Facts:
     is_request = text_at(attributes, "llm.request.type") in ("chat", "completion")
     if kind is None and (is_request or (not _KIND_KEYS & attributes.keys() and _is_model_call(span))):
         kind = "model"
-    key, result = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
     tool = None
     if kind == "tool":
-        called = unwrapped(first(attributes, key, "gen_ai.tool.arguments", "tool_arguments", "gen_ai.prompt"))
-        found = first(attributes, result, "gen_ai.tool.result", "tool_response")
+        called = unwrapped(first(attributes, *_ARGUMENTS))
+        found = first(attributes, *_RESULTS)
         found = unwrapped(attributes.get("gen_ai.completion")) if found is None else found  # as LangSmith
         tool = tool_call(text_at(attributes, "gen_ai.tool.name"), _tool_id(attributes), called, found)
     return Facts(

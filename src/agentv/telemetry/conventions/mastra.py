@@ -3,6 +3,7 @@
 from agentv.telemetry.contents import said
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.spans import Span
+from agentv.telemetry.values import first, text_at
 
 _AGENTS = ("agent_run", "workflow_run")
 
@@ -12,9 +13,12 @@ def read_mastra(span: Span) -> Facts:
     type_ = span.attributes.get("mastra.span.type")
     if type_ not in _AGENTS:
         return Facts()
-    names = [f"mastra.{type_}.{side}" for side in ("input", "output")]
+    # Before version 1, `input` and `output` have no prefix.
+    given, answer = (first(span.attributes, f"mastra.{type_}.{side}", side) for side in ("input", "output"))
     return Facts(
         kind="agent",
-        input=said(span.attributes.get(names[0]), "user", f"$.attributes.{names[0]}"),
-        output=said(span.attributes.get(names[1]), "assistant", f"$.attributes.{names[1]}"),
+        agent=text_at(span.attributes, "agent.id", "workflow.id"),
+        input=said(given, "user", f"$.attributes.mastra.{type_}.input"),
+        output=said(answer, "assistant", f"$.attributes.mastra.{type_}.output"),
+        session=text_at(span.attributes, "threadId"),
     )

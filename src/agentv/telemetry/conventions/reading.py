@@ -16,6 +16,7 @@ from agentv.telemetry.conventions.gen_ai import read_gen_ai
 from agentv.telemetry.conventions.gen_ai_events import read_events
 from agentv.telemetry.conventions.gen_ai_numbered import read_numbered
 from agentv.telemetry.conventions.genkit import read_genkit
+from agentv.telemetry.conventions.google_adk import read_google_adk
 from agentv.telemetry.conventions.langfuse import read_langfuse
 from agentv.telemetry.conventions.logfire import read_logfire
 from agentv.telemetry.conventions.mastra import read_mastra
@@ -78,6 +79,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("Monocle", ("monocle_apptrace.",), read_monocle, "monocle2ai/monocle@012f9844bf52"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
     Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
+    Convention("Google ADK", ("gcp.vertex.agent.llm_",), read_google_adk, "google/adk-js@c638e7e22b37"),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
     Convention("VoltAgent", ("entity.type",), read_voltagent, "VoltAgent/voltagent@c17d3e548257"),
@@ -97,7 +99,7 @@ _CONTENT = (
     "traceloop.entity.",
     *(name for names in (AGENTOPS, JUDGMENT, LAMINAR, LANGWATCH) for name in (*names.input, *names.output)),
     "mastra.",
-    *("genkit:input", "genkit:output"),
+    *("genkit:input", "genkit:output", "gcp.vertex.agent.llm_"),
     *("lmnr.span.input", "lmnr.span.output"),
     *("input", "output", "agent.messages", "agent.instructions"),
     *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace."),
