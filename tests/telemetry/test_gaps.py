@@ -1,6 +1,7 @@
 """What instrumentations leave out, and what failed: never an empty answer in silence."""
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -274,3 +275,51 @@ def test_the_json_null_is_no_answer() -> None:
     attributes = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": '"Where?"', "mlflow.spanOutputs": "null"}
     (answer,), _ = join(export(span(1, None, attributes, status=FAILED)))
     assert (told(answer), answer.error) == (["Where?"], "has no answer, because it failed: rate limited")
+
+
+def test_a_failed_call_that_another_instrumentation_records_without_messages_is_one_answer() -> None:
+    """The client of Anthropic has spans of its own, in other traces if the answer is streamed."""
+    known = {"gen_ai.response.id": "msg_1"}
+    told_one = {**call(1, [user("Where?")], assistant("It"), more=known), "status": FAILED}
+    bare = {**span(2, None, {"gen_ai.operation.name": "chat", **known}), "traceId": f"{2:032x}", "status": FAILED}
+    later = str(int(told_one["startTimeUnixNano"]) + 1)
+    (answer,), _ = join(export(told_one, {**bare, "startTimeUnixNano": later, "endTimeUnixNano": later}))
+    assert told(answer) == ["Where?", "It"]
+
+
+def test_a_level_of_langfuse_and_its_message_are_a_failure() -> None:
+    attributes = {
+        "langfuse.observation.type": "generation",
+        "langfuse.observation.input": json.dumps([{"role": "user", "content": "Where?"}]),
+        "langfuse.observation.level": "ERROR",
+        "langfuse.observation.status_message": "rate limited",
+    }
+    (answer,), _ = join(export(span(1, None, attributes)))
+    assert answer.error == "has no answer, because it failed: rate limited"
+
+
+def test_calls_that_langfuse_leaves_in_the_arguments_of_langchain_are_read() -> None:
+    called = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"order": "7"}'}}
+    output = {"role": "assistant", "content": "", "additional_kwargs": {"tool_calls": [called]}}
+    attributes = {
+        "langfuse.observation.type": "generation",
+        "langfuse.observation.input": json.dumps([{"role": "user", "content": "Where?"}]),
+        "langfuse.observation.output": json.dumps(output),
+    }
+    (answer,), _ = join(export(span(1, None, attributes)))
+    assert told(answer) == ["Where?", "find"]
+
+
+def test_messages_as_bytes_are_read() -> None:
+    given = span(1, None, {"langsmith.span.kind": "llm", "gen_ai.operation.name": "chat"})
+    for key, text in (("gen_ai.prompt", "Where?"), ("gen_ai.completion", "Here.")):
+        given["attributes"].append({"key": key, "value": {"bytesValue": b64encode(text.encode()).decode()}})
+    (answer,), _ = join(export(given))
+    assert told(answer) == ["Where?", "Here."]
+
+
+def test_a_prompt_that_gemini_refuses_has_no_answer() -> None:
+    reply = {"prompt_feedback": {"block_reason": "SAFETY"}, "candidates": None, "usage_metadata": {}}
+    attributes = {"openinference.span.kind": "LLM", "input.value": "Where?", "output.value": json.dumps(reply)}
+    answers, report = join(export(span(1, None, attributes)))
+    assert (answers, sum(report.without_answer.values())) == ([], 1)

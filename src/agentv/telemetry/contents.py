@@ -47,7 +47,7 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
     if role == "assistant" and isinstance(value, Mapping):
         if len(value) == 1 and isinstance(value.get("output"), dict | list):  # LangSmith
             value = value["output"]
-        elif value.get("generations") in ([], [[]]):  # a failed call of LangChain
+        elif value.get("generations") in ([], [[]]) or _is_blocked(value):  # a failed call of LangChain, or of Gemini
             return ()
     if value in (None, "", "null", [], {}):
         return ()
@@ -63,6 +63,11 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
     if isinstance(found, tuple):
         return found
     return (Message(role, found if isinstance(found, str) else compact_json(value)),)
+
+
+def _is_blocked(reply: JsonObject) -> bool:
+    """Return True for a reply of Gemini to a prompt that it refuses."""
+    return bool(reply.get("prompt_feedback") or reply.get("promptFeedback")) and not reply.get("candidates")
 
 
 def unwrapped(value: JsonValue) -> JsonValue:
