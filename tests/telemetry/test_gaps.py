@@ -323,3 +323,39 @@ def test_a_prompt_that_gemini_refuses_has_no_answer() -> None:
     attributes = {"openinference.span.kind": "LLM", "input.value": "Where?", "output.value": json.dumps(reply)}
     answers, report = join(export(span(1, None, attributes)))
     assert (answers, sum(report.without_answer.values())) == ([], 1)
+
+
+@pytest.mark.parametrize("last", ["", "It is here."])
+def test_chunks_of_a_streamed_answer_are_one_message(last: str) -> None:
+    """Google's ADK records them so."""
+    chunks = [{**assistant(text), "finish_reason": ""} for text in ("It is ", "here.")]
+    given = call(
+        1,
+        [user("Where?")],
+        {},
+        more={"gen_ai.output.messages": json.dumps([*chunks, {**assistant(last), "finish_reason": "stop"}])},
+    )
+    (answer,), _ = join(export(given))
+    assert told(answer) == ["Where?", "It is here."]
+
+
+def test_an_empty_list_of_parts_is_an_empty_answer_of_strands() -> None:
+    events = [
+        {"name": "gen_ai.user.message", "attributes": [attribute("content", '[{"text": "Where?"}]')]},
+        {"name": "gen_ai.choice", "attributes": [attribute("message", "[]")]},
+    ]
+    (answer,), report = join(export(span(1, None, {"gen_ai.operation.name": "chat"}, events=events)))
+    assert (answer.text, sum(report.empty.values())) == ("", 1)
+
+
+def test_images_of_the_converse_api_are_parts() -> None:
+    parts = [{"text": "What?"}, {"image": {"format": "png", "source": {"bytes": "x"}}}]
+    (answer,), _ = join(export(call(1, [{"role": "user", "content": parts}], assistant("A cat."))))
+    assert told(answer) == ["What?", "A cat."]
+
+
+def test_the_only_value_of_a_structured_answer_is_no_second_answer() -> None:
+    output = {"openinference.span.kind": "AGENT", "output.value": json.dumps({"order": "7"})}
+    outer = span(1, None, output, traceId=root()["traceId"])
+    (answer,), _ = join(export(outer, inside(2, [user("Which?")], assistant('{"order":"7"}'))))
+    assert told(answer) == ["Which?", '{"order":"7"}']

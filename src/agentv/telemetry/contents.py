@@ -22,19 +22,16 @@ _RESULTS = ("tool_call_response", "tool_result", "tool-result", "server_tool_cal
 _MEDIA = ("image", "audio", "video")
 
 
-def listed_messages(value: JsonValue, at: str, *, is_output: bool = False) -> tuple[Message, ...] | None:
+def listed_messages(value: JsonValue, at: str) -> tuple[Message, ...] | None:
     """Return a list of messages, also from its JSON; None for a value that is no list of objects.
 
-    In an output, an unknown role is the assistant's: OpenLLMetry writes `unknown` for LangChain's chunks. Raises
-    MessageError for a message that cannot be read.
+    Raises MessageError for a message that cannot be read.
     """
     given = decoded(value) if isinstance(value, str) else value
     if isinstance(given, Mapping):
         given = [given]
     if not isinstance(given, list | tuple) or not given or not all(isinstance(each, dict) for each in given):
         return None
-    if is_output:
-        given = [{**each, "role": "assistant"} if each.get("role") == "unknown" else each for each in given]
     return read_rows(given, at)
 
 
@@ -168,7 +165,8 @@ def _with_known_role(message: JsonValue) -> JsonValue:
     return message
 
 
-_CONVERSE_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "cachePoint"})
+_CONVERSE_MEDIA = ("image", "video", "document")
+_CONVERSE_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "cachePoint", *_CONVERSE_MEDIA})
 
 
 def converse_parts(content: JsonValue) -> list[JsonValue] | None:
@@ -188,6 +186,8 @@ def _of_converse(part: JsonObject) -> list[JsonValue]:
         return [{"type": "text", "content": value}]
     if not isinstance(value, Mapping):
         return []
+    if key in _CONVERSE_MEDIA:
+        return [{**value, "type": "blob", "modality": key}]
     if key == "toolUse":
         called = {"name": value.get("name"), "arguments": value.get("input")}
         return [{"type": "tool_call", "id": value.get("toolUseId"), **called}]

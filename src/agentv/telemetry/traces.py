@@ -356,7 +356,8 @@ def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...]
     texts = {content_text(each.content).strip() for each in messages if each.role == "assistant"}
     if answer is not None and answer.role == "assistant" and answer.content:
         text = content_text(answer.content).strip()
-        if text and not any(_is_form_of(text, said) for said in texts) and not _is_object(text):
+        is_told = any(_is_form_of(text, said) or _is_form_of(said, text) for said in texts)
+        if text and not is_told and not _is_object(text):
             messages = (*messages, Message("assistant", answer.content))
     return messages, length
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 
+from agentv.telemetry.chunks import whole_output
 from agentv.telemetry.contents import listed_messages, parsed, system_of, tool_call, unwrapped
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.facts import Facts, Kind
@@ -79,8 +80,10 @@ def _tool_id(attributes: JsonObject) -> JsonValue:
 
 
 def _messages(attributes: JsonObject, key: str) -> tuple[Message, ...]:
-    is_output = key == "gen_ai.output.messages"
-    return listed_messages(attributes.get(key), f"$.attributes.{key}", is_output=is_output) or ()
+    value = attributes.get(key)
+    if key == "gen_ai.output.messages":
+        value = whole_output(parsed(value))
+    return listed_messages(value, f"$.attributes.{key}") or ()
 
 
 def usage_at(attributes: JsonObject, prefix: str) -> Usage | None:
