@@ -359,3 +359,58 @@ def test_the_only_value_of_a_structured_answer_is_no_second_answer() -> None:
     outer = span(1, None, output, traceId=root()["traceId"])
     (answer,), _ = join(export(outer, inside(2, [user("Which?")], assistant('{"order":"7"}'))))
     assert told(answer) == ["Which?", '{"order":"7"}']
+
+
+def moved(made: dict[str, Any], start_s: float, end_s: float) -> dict[str, Any]:
+    """Return a span with other times, in the trace of the agent."""
+    start = int(root()["startTimeUnixNano"])
+    times = {
+        "startTimeUnixNano": str(start + int(start_s * 10**9)),
+        "endTimeUnixNano": str(start + int(end_s * 10**9)),
+    }
+    return {**made, **times, "traceId": root()["traceId"]}
+
+
+def test_a_call_whose_parent_is_missing_belongs_to_the_only_agent_around_it() -> None:
+    """Strands never ends the span between them if the call fails."""
+    lost = moved(
+        {**call(2, [user("Where?")], assistant(""), at_s=1), "parentSpanId": f"{7:016x}", "status": FAILED}, 1, 2
+    )
+    (answer,), _ = join(export(root(status=FAILED), lost))
+    assert told(answer)[:1] == ["Where?"]
+
+
+@pytest.mark.parametrize("parent", [7, 8])
+def test_a_call_beside_an_agent_is_an_answer_of_its_own(parent: int) -> None:
+    """Their common parent is in another process, or the call outlives the agent."""
+    other = {**call(2, [user("Title?")], assistant("Orders")), "parentSpanId": f"{parent:016x}"}
+    outer = {**root(), "parentSpanId": f"{7:016x}"}
+    given = inside(3, [user("Where?")], assistant("Here."), at_s=1)
+    answers, _ = join(export(outer, given, moved(other, 1, 2 if parent == 7 else 60)))
+    assert sorted(map(told, answers)) == [["Title?", "Orders"], ["Where?", "Here."]]
+
+
+def test_spans_of_strands_before_its_operations_had_names_are_read() -> None:
+    """Agents, cycles and tools have prompts and completions, too; the agent counts the tokens of all its turns."""
+
+    def part(**value: Any) -> str:
+        return json.dumps([value])
+
+    asked = [{"role": "user", "content": [{"text": "Where?"}]}]
+    use, found = {"toolUseId": "c1", "name": "find", "input": {}}, {"toolUseId": "c1", "content": [{"text": "here"}]}
+    history = [*asked, {"role": "assistant", "content": [{"toolUse": use}]}]
+    history.append({"role": "user", "content": [{"toolResult": found}]})
+    model = {"gen_ai.agent.name": "shop", "gen_ai.usage.prompt_tokens": 5, "gen_ai.usage.completion_tokens": 1}
+    spans = [
+        span(1, None, {"gen_ai.agent.name": "shop", "gen_ai.prompt": "Where?", "gen_ai.completion": "Here.\n",
+                       "gen_ai.usage.prompt_tokens": 90, "gen_ai.usage.completion_tokens": 9}),
+        span(2, 1, {"gen_ai.prompt": json.dumps(asked), "gen_ai.completion": part(toolUse=use)}),
+        span(3, 2, {**model, "gen_ai.prompt": json.dumps(asked), "gen_ai.completion": part(toolUse=use)}),
+        span(4, 2, {"gen_ai.prompt": "{}", "gen_ai.completion": part(text="here"), "tool.name": "find", "tool.id": "c1",
+                    "tool.parameters": "{}", "tool.result": part(text="here")}),
+        span(5, 1, {**model, "gen_ai.prompt": json.dumps(history), "gen_ai.completion": part(text="Here.")}),
+    ]  # fmt: skip
+    (answer,), _ = join(export(*(moved(each, place, 6 - place) for place, each in enumerate(spans))))
+    assert told(answer) == ["Where?", "find", "here", "Here."]
+    assert answer.usage is not None
+    assert (answer.agent, answer.usage.input, answer.usage.requests) == ("shop", 10, 2)

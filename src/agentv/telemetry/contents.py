@@ -56,6 +56,8 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
         and all(isinstance(each, Mapping) and "role" in each for each in value)
     ):
         return read_rows(value, at)
+    if converse_parts(value) is not None:
+        return read_rows([{"role": role, "content": value}], at)
     found = read_text_or_messages(value, at, PROMPT if role == "user" else RESPONSE)
     if isinstance(found, tuple):
         return found
@@ -363,7 +365,8 @@ def tool_call(name: JsonValue, call_id: JsonValue, arguments: JsonValue, result:
         messages = () if inner is None else said(inner, "assistant", "$")
         if messages:
             result = messages[0].content if isinstance(messages[0].content, str) else result
-    output = _plain_text(result)
+    texts = _texts_in(parsed(result))
+    output = _plain_text(result) if texts is None else "\n".join(texts)
     return ToolCall(name, parsed(arguments), output, id=call_id if isinstance(call_id, str) and call_id else None)
 
 

@@ -35,16 +35,18 @@ def read_gen_ai(span: Span) -> Facts:
     if attributes.get("langsmith.span.kind") == "prompt":  # a template, which LangSmith names `chat`, too
         kind = "step"
     is_request = text_at(attributes, "llm.request.type") in ("chat", "completion")
-    if kind is None and (is_request or (not _KIND_KEYS & attributes.keys() and _is_model_call(span))):
-        kind = "model"
+    is_guess = kind is None and not is_request and not _KIND_KEYS & attributes.keys() and _is_model_call(span)
+    if kind is None and (is_request or is_guess):
+        kind = "tool" if is_guess and "tool.name" in attributes else "model"
     key, result = "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"
     tool = None
     if kind == "tool":
-        called = unwrapped(first(attributes, key, "gen_ai.tool.arguments", "tool_arguments"))
-        found = first(attributes, result, "gen_ai.tool.result", "tool_response")
-        tool = tool_call(text_at(attributes, "gen_ai.tool.name"), _tool_id(attributes), called, found)
+        called = unwrapped(first(attributes, key, "gen_ai.tool.arguments", "tool_arguments", "tool.parameters"))
+        found = first(attributes, result, "gen_ai.tool.result", "tool_response", "tool.result")
+        tool = tool_call(text_at(attributes, "gen_ai.tool.name", "tool.name"), _tool_id(attributes), called, found)
     return Facts(
         kind=kind,
+        is_guess=is_guess,
         agent=text_at(attributes, "gen_ai.agent.name"),
         workflow=text_at(attributes, "gen_ai.workflow.name"),
         system=system_of(attributes.get("gen_ai.system_instructions")),
@@ -76,7 +78,9 @@ def _is_model_call(span: Span) -> bool:
 def _tool_id(attributes: JsonObject) -> JsonValue:
     kwargs = parsed(attributes.get("gen_ai.tool.call.arguments"))
     inner = kwargs.get("kwargs") if isinstance(kwargs, Mapping) else None
-    return attributes.get("gen_ai.tool.call.id") or (inner.get("tool_call_id") if isinstance(inner, Mapping) else None)
+    return first(attributes, "gen_ai.tool.call.id", "tool.id") or (
+        inner.get("tool_call_id") if isinstance(inner, Mapping) else None
+    )
 
 
 def _messages(attributes: JsonObject, key: str) -> tuple[Message, ...]:
