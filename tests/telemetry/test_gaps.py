@@ -1,6 +1,7 @@
 """What instrumentations leave out, and what failed: never an empty answer in silence."""
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -274,3 +275,142 @@ def test_the_json_null_is_no_answer() -> None:
     attributes = {"mlflow.spanType": '"CHAT_MODEL"', "mlflow.spanInputs": '"Where?"', "mlflow.spanOutputs": "null"}
     (answer,), _ = join(export(span(1, None, attributes, status=FAILED)))
     assert (told(answer), answer.error) == (["Where?"], "has no answer, because it failed: rate limited")
+
+
+def test_a_failed_call_that_another_instrumentation_records_without_messages_is_one_answer() -> None:
+    """The client of Anthropic has spans of its own, in other traces if the answer is streamed."""
+    known = {"gen_ai.response.id": "msg_1"}
+    told_one = {**call(1, [user("Where?")], assistant("It"), more=known), "status": FAILED}
+    bare = {**span(2, None, {"gen_ai.operation.name": "chat", **known}), "traceId": f"{2:032x}", "status": FAILED}
+    later = str(int(told_one["startTimeUnixNano"]) + 1)
+    (answer,), _ = join(export(told_one, {**bare, "startTimeUnixNano": later, "endTimeUnixNano": later}))
+    assert told(answer) == ["Where?", "It"]
+
+
+def test_a_level_of_langfuse_and_its_message_are_a_failure() -> None:
+    attributes = {
+        "langfuse.observation.type": "generation",
+        "langfuse.observation.input": json.dumps([{"role": "user", "content": "Where?"}]),
+        "langfuse.observation.level": "ERROR",
+        "langfuse.observation.status_message": "rate limited",
+    }
+    (answer,), _ = join(export(span(1, None, attributes)))
+    assert answer.error == "has no answer, because it failed: rate limited"
+
+
+def test_calls_that_langfuse_leaves_in_the_arguments_of_langchain_are_read() -> None:
+    called = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"order": "7"}'}}
+    output = {"role": "assistant", "content": "", "additional_kwargs": {"tool_calls": [called]}}
+    attributes = {
+        "langfuse.observation.type": "generation",
+        "langfuse.observation.input": json.dumps([{"role": "user", "content": "Where?"}]),
+        "langfuse.observation.output": json.dumps(output),
+    }
+    (answer,), _ = join(export(span(1, None, attributes)))
+    assert told(answer) == ["Where?", "find"]
+
+
+def test_messages_as_bytes_are_read() -> None:
+    given = span(1, None, {"langsmith.span.kind": "llm", "gen_ai.operation.name": "chat"})
+    for key, text in (("gen_ai.prompt", "Where?"), ("gen_ai.completion", "Here.")):
+        given["attributes"].append({"key": key, "value": {"bytesValue": b64encode(text.encode()).decode()}})
+    (answer,), _ = join(export(given))
+    assert told(answer) == ["Where?", "Here."]
+
+
+def test_a_prompt_that_gemini_refuses_has_no_answer() -> None:
+    reply = {"prompt_feedback": {"block_reason": "SAFETY"}, "candidates": None, "usage_metadata": {}}
+    attributes = {"openinference.span.kind": "LLM", "input.value": "Where?", "output.value": json.dumps(reply)}
+    answers, report = join(export(span(1, None, attributes)))
+    assert (answers, sum(report.without_answer.values())) == ([], 1)
+
+
+@pytest.mark.parametrize("last", ["", "It is here."])
+def test_chunks_of_a_streamed_answer_are_one_message(last: str) -> None:
+    """Google's ADK records them so."""
+    chunks = [{**assistant(text), "finish_reason": ""} for text in ("It is ", "here.")]
+    given = call(
+        1,
+        [user("Where?")],
+        {},
+        more={"gen_ai.output.messages": json.dumps([*chunks, {**assistant(last), "finish_reason": "stop"}])},
+    )
+    (answer,), _ = join(export(given))
+    assert told(answer) == ["Where?", "It is here."]
+
+
+def test_an_empty_list_of_parts_is_an_empty_answer_of_strands() -> None:
+    events = [
+        {"name": "gen_ai.user.message", "attributes": [attribute("content", '[{"text": "Where?"}]')]},
+        {"name": "gen_ai.choice", "attributes": [attribute("message", "[]")]},
+    ]
+    (answer,), report = join(export(span(1, None, {"gen_ai.operation.name": "chat"}, events=events)))
+    assert (answer.text, sum(report.empty.values())) == ("", 1)
+
+
+def test_images_of_the_converse_api_are_parts() -> None:
+    parts = [{"text": "What?"}, {"image": {"format": "png", "source": {"bytes": "x"}}}]
+    (answer,), _ = join(export(call(1, [{"role": "user", "content": parts}], assistant("A cat."))))
+    assert told(answer) == ["What?", "A cat."]
+
+
+def test_the_only_value_of_a_structured_answer_is_no_second_answer() -> None:
+    output = {"openinference.span.kind": "AGENT", "output.value": json.dumps({"order": "7"})}
+    outer = span(1, None, output, traceId=root()["traceId"])
+    (answer,), _ = join(export(outer, inside(2, [user("Which?")], assistant('{"order":"7"}'))))
+    assert told(answer) == ["Which?", '{"order":"7"}']
+
+
+def moved(made: dict[str, Any], start_s: float, end_s: float) -> dict[str, Any]:
+    """Return a span with other times, in the trace of the agent."""
+    start = int(root()["startTimeUnixNano"])
+    times = {
+        "startTimeUnixNano": str(start + int(start_s * 10**9)),
+        "endTimeUnixNano": str(start + int(end_s * 10**9)),
+    }
+    return {**made, **times, "traceId": root()["traceId"]}
+
+
+def test_a_call_whose_parent_is_missing_belongs_to_the_only_agent_around_it() -> None:
+    """Strands never ends the span between them if the call fails."""
+    lost = moved(
+        {**call(2, [user("Where?")], assistant(""), at_s=1), "parentSpanId": f"{7:016x}", "status": FAILED}, 1, 2
+    )
+    (answer,), _ = join(export(root(status=FAILED), lost))
+    assert told(answer)[:1] == ["Where?"]
+
+
+@pytest.mark.parametrize("parent", [7, 8])
+def test_a_call_beside_an_agent_is_an_answer_of_its_own(parent: int) -> None:
+    """Their common parent is in another process, or the call outlives the agent."""
+    other = {**call(2, [user("Title?")], assistant("Orders")), "parentSpanId": f"{parent:016x}"}
+    outer = {**root(), "parentSpanId": f"{7:016x}"}
+    given = inside(3, [user("Where?")], assistant("Here."), at_s=1)
+    answers, _ = join(export(outer, given, moved(other, 1, 2 if parent == 7 else 60)))
+    assert sorted(map(told, answers)) == [["Title?", "Orders"], ["Where?", "Here."]]
+
+
+def test_spans_of_strands_before_its_operations_had_names_are_read() -> None:
+    """Agents, cycles and tools have prompts and completions, too; the agent counts the tokens of all its turns."""
+
+    def part(**value: Any) -> str:
+        return json.dumps([value])
+
+    asked = [{"role": "user", "content": [{"text": "Where?"}]}]
+    use, found = {"toolUseId": "c1", "name": "find", "input": {}}, {"toolUseId": "c1", "content": [{"text": "here"}]}
+    history = [*asked, {"role": "assistant", "content": [{"toolUse": use}]}]
+    history.append({"role": "user", "content": [{"toolResult": found}]})
+    model = {"gen_ai.agent.name": "shop", "gen_ai.usage.prompt_tokens": 5, "gen_ai.usage.completion_tokens": 1}
+    spans = [
+        span(1, None, {"gen_ai.agent.name": "shop", "gen_ai.prompt": "Where?", "gen_ai.completion": "Here.\n",
+                       "gen_ai.usage.prompt_tokens": 90, "gen_ai.usage.completion_tokens": 9}),
+        span(2, 1, {"gen_ai.prompt": json.dumps(asked), "gen_ai.completion": part(toolUse=use)}),
+        span(3, 2, {**model, "gen_ai.prompt": json.dumps(asked), "gen_ai.completion": part(toolUse=use)}),
+        span(4, 2, {"gen_ai.prompt": "{}", "gen_ai.completion": part(text="here"), "tool.name": "find", "tool.id": "c1",
+                    "tool.parameters": "{}", "tool.result": part(text="here")}),
+        span(5, 1, {**model, "gen_ai.prompt": json.dumps(history), "gen_ai.completion": part(text="Here.")}),
+    ]  # fmt: skip
+    (answer,), _ = join(export(*(moved(each, place, 6 - place) for place, each in enumerate(spans))))
+    assert told(answer) == ["Where?", "find", "here", "Here."]
+    assert answer.usage is not None
+    assert (answer.agent, answer.usage.input, answer.usage.requests) == ("shop", 10, 2)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -62,3 +63,24 @@ def test_exports_with_and_without_lengths_are_distinguished() -> None:
 def test_text_is_not_taken_for_protocol_buffers(start: bytes) -> None:
     assert not looks_binary(start)
     assert not is_framed(start)
+
+
+def test_groups_which_no_field_of_otlp_has_are_skipped() -> None:
+    export = ExportTraceServiceRequest()
+    export.resource_spans.add().scope_spans.add().spans.add(trace_id=b"1" * 16, span_id=b"2" * 8, name="chat")
+    group = b"\xfb\x01" + b"\x08\x01" + b"\x12\x01x" + b"\x1b\x1c" + b"\x25abcd" + b"\xfc\x01"
+    data = group + export.SerializeToString() + group
+    assert ExportTraceServiceRequest.FromString(data).resource_spans[0] == export.resource_spans[0]
+    assert decode_traces(data) == decode_traces(export.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    "group",
+    [b"\xfb\x01", b"\xfb\x01\x0c", b"\x0c", b"\xfb\x01\x12\x7fx\xfc\x01", b"\x0b" * 200 + b"\x0c" * 200],
+    ids=["no end", "end of another", "no start", "truncated", "too deep"],
+)
+def test_groups_that_do_not_end_are_refused(group: bytes) -> None:
+    with pytest.raises(DecodeError):
+        ExportTraceServiceRequest.FromString(group)
+    with pytest.raises(WireError):
+        decode_traces(group)

@@ -25,19 +25,16 @@ from agentv.types.messages_json import compact_json, content_text
 _MEDIA = ("image", "audio", "video")
 
 
-def listed_messages(value: JsonValue, at: str, *, is_output: bool = False) -> tuple[Message, ...] | None:
+def listed_messages(value: JsonValue, at: str) -> tuple[Message, ...] | None:
     """Return a list of messages, also from its JSON; None for a value that is no list of objects.
 
-    In an output, an unknown role is the assistant's: OpenLLMetry writes `unknown` for LangChain's chunks. Raises
-    MessageError for a message that cannot be read.
+    Raises MessageError for a message that cannot be read.
     """
     given = decoded(value) if isinstance(value, str) else value
     if isinstance(given, Mapping):
         given = [given]
     if not isinstance(given, list | tuple) or not given or not all(isinstance(each, dict) for each in given):
         return None
-    if is_output:
-        given = [{**each, "role": "assistant"} if each.get("role") == "unknown" else each for each in given]
     return read_rows(given, at)
 
 
@@ -50,7 +47,7 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
     if role == "assistant" and isinstance(value, Mapping):
         if len(value) == 1 and isinstance(value.get("output"), dict | list):  # LangSmith
             value = value["output"]
-        elif value.get("generations") in ([], [[]]):  # a failed call of LangChain
+        elif value.get("generations") in ([], [[]]) or _is_blocked(value):  # a failed call of LangChain, or of Gemini
             return ()
     if value in (None, "", "null", [], {}):
         return ()
@@ -64,10 +61,17 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
         return read_rows(value, at)
     if isinstance(value, Mapping) and "role" in value and conversation([value]) != [value]:
         return read_rows([value], at)
+    if converse_parts(value) is not None:
+        return read_rows([{"role": role, "content": value}], at)
     found = read_text_or_messages(value, at, PROMPT if role == "user" else RESPONSE)
     if isinstance(found, tuple):
         return found
     return (Message(role, found if isinstance(found, str) else compact_json(value)),)
+
+
+def _is_blocked(reply: JsonObject) -> bool:
+    """Return True for a reply of Gemini to a prompt that it refuses."""
+    return bool(reply.get("prompt_feedback") or reply.get("promptFeedback")) and not reply.get("candidates")
 
 
 def unwrapped(value: JsonValue) -> JsonValue:
@@ -178,7 +182,8 @@ def _with_known_role(message: JsonValue) -> JsonValue:
     return message
 
 
-_CONVERSE_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "cachePoint"})
+_CONVERSE_MEDIA = ("image", "video", "document")
+_CONVERSE_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "cachePoint", *_CONVERSE_MEDIA})
 
 
 def converse_parts(content: JsonValue) -> list[JsonValue] | None:
@@ -205,6 +210,8 @@ def _of_converse(part: JsonObject) -> list[JsonValue]:
         return [{"type": "text", "content": value}]
     if not isinstance(value, Mapping):
         return []
+    if key in _CONVERSE_MEDIA:
+        return [{**value, "type": "blob", "modality": key}]
     if key == "toolUse":
         called = {"name": value.get("name"), "arguments": value.get("input")}
         return [{"type": "tool_call", "id": value.get("toolUseId"), **called}]

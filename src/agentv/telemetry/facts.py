@@ -16,6 +16,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     """What a span says; None and empty tuples where it says nothing."""
 
     kind: Kind | None = None
+    is_guess: bool = False
+    """True if no attribute names the kind: such a span around a call of a model is none itself."""
     agent: str | None = None
     workflow: str | None = None
     """The name of a workflow or a chain, which is the agent's if no agent is named."""

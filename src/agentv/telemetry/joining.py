@@ -193,7 +193,7 @@ class Joiner:
     def _is_left_out(self, each: Invocation, scope: str, given: Sequence[Message]) -> bool:
         """Return True for a copy of a call, and for one without messages or an answer, which is counted."""
         response_id = each.facts.response_id
-        if not each.root.trace_id and self._silent.is_known(response_id):
+        if (not each.root.trace_id or not each.messages) and self._silent.is_known(response_id):
             return True
         if each.is_silent:
             self._silent.count(each.root.scope, response_id)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentv.telemetry.contents import parsed, with_calls, with_results
 from agentv.telemetry.conventions.reading import read_facts
-from agentv.telemetry.facts import Facts
+from agentv.telemetry.facts import Facts, Kind
 from agentv.telemetry.history import End, OpenEnds, is_over, without_silence
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
 from agentv.types.json_value import JsonObject
@@ -130,12 +130,18 @@ def _rank(span: Span) -> tuple[int, int, int, str]:
     return span.end_ns, len(span.attributes), -span.file_number, compact_json([span.attributes, -span.line])
 
 
+_MOST_ADOPTING = 100
+"""The number of agents in a trace up to which a span without its parent is looked for in each of them."""
+
+
 class Trace:
     """The spans of one trace as a tree."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
         self.spans = [ReadSpan(span, read_facts(span)) for span in spans]
         self._by_id = {each.span.span_id: each for each in self.spans}
+        self._adopt_orphans()
+        self._correct_guesses()
         self._complete_calls()
         self._agents_below = Counter(
             self.top(each.span).span_id
@@ -157,6 +163,35 @@ class Trace:
             self._by_id[span_id] = replace(outer, facts=_completed(outer.facts or Facts(), facts))
         if inner:
             self.spans = [self._by_id[each.span.span_id] for each in self.spans]
+
+    def _adopt_orphans(self) -> None:
+        """Let the call of a model or of a tool whose parent is missing follow the only agent around it in time."""
+        agents = [each for each in self.spans if each.kind == "agent"]
+        for read in self.spans if len(agents) <= _MOST_ADOPTING else ():
+            span = read.span
+            if read.kind not in ("model", "tool") or not span.parent_id or span.parent_id in self._by_id:
+                continue
+            around = [
+                each for each in agents if each.span.start_ns <= span.start_ns and span.end_ns <= each.span.end_ns
+            ]
+            outer = [each for each in around if not any(above in around for above in self.ancestors(each.span))]
+            if len(outer) == 1 and outer[0].span.parent_id != span.parent_id:
+                self._by_id[span.parent_id] = outer[0]
+
+    def _correct_guesses(self) -> None:
+        """Let spans that seem to be calls of models be agents or steps if there are such calls below them."""
+        outer = {
+            above.span.span_id
+            for each in self.spans
+            if each.kind == "model"
+            for above in self.ancestors(each.span)
+            if above.kind == "model" and above.facts is not None and above.facts.is_guess
+        }
+        for place, each in enumerate(self.spans):
+            if each.span.span_id in outer and each.facts is not None:
+                kind: Kind = "agent" if each.facts.agent else "step"
+                corrected = ReadSpan(each.span, replace(each.facts, kind=kind))
+                self.spans[place] = self._by_id[each.span.span_id] = corrected
 
     def ancestors(self, span: Span) -> Iterator[ReadSpan]:
         """Yield the spans above a span, the nearest first."""
@@ -427,7 +462,8 @@ def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...]
     texts = {content_text(each.content).strip() for each in messages if each.role == "assistant"}
     if answer is not None and answer.role == "assistant" and answer.content:
         text = content_text(answer.content).strip()
-        if text and not any(_is_form_of(text, said) for said in texts) and not _is_object(text):
+        is_told = any(_is_form_of(text, said) or _is_form_of(said, text) for said in texts)
+        if text and not is_told and not _is_object(text):
             messages = (*messages, Message("assistant", answer.content))
     return messages, length
 

@@ -75,7 +75,7 @@ _MESSAGES: Final[dict[str, dict[int, _Field]]] = {
     "ArrayValue": {1: _Field("values", "AnyValue", is_repeated=True)},
     "KeyValueList": {1: _Field("values", "KeyValue", is_repeated=True)},
 }
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_VARINT, _FIXED64, _BYTES, _GROUP, _END_OF_GROUP, _FIXED32 = range(6)
 _WIRE_TYPES = {"int": _VARINT, "bool": _VARINT, "fixed": _FIXED64, "double": _FIXED64, "fixed32": _FIXED32}
 """The wire type of each kind; texts, bytes and messages are `_BYTES`."""
 _FIELDS: Final = {
@@ -241,12 +241,41 @@ def _raw_fields(data: bytes) -> Iterator[tuple[int, int, _Raw]]:
             size, at = (size, at + 1) if size <= _LOW_BITS else _varint(data, at)
         elif wire_type in (_FIXED64, _FIXED32):
             size = 8 if wire_type == _FIXED64 else 4
+        elif wire_type == _GROUP:
+            at = _after_group(data, at, number, _MAX_DEPTH)
+            continue
         else:
-            raise WireError(f"wire type {wire_type} is unknown")
+            raise WireError(f"wire type {wire_type} is not expected here")
         if size > end - at:
             raise WireError("the message is truncated")
         yield number, wire_type, data[at : at + size]
         at += size
+
+
+def _after_group(data: bytes, at: int, group: int, depth: int) -> int:
+    """Return the place after a group, an old form of a message that no field of OTLP has. Raises WireError."""
+    if not depth:
+        raise WireError("values are nested too deeply")
+    while True:
+        tag, at = _varint(data, at)
+        number, wire_type = tag >> 3, tag & 7
+        if not 0 < number < _LARGEST_FIELD:
+            raise WireError(f"{number} is not the number of a field")
+        if wire_type == _END_OF_GROUP and number == group:
+            return at
+        if wire_type == _GROUP:
+            at = _after_group(data, at, number, depth - 1)
+        elif wire_type == _VARINT:
+            _, at = _varint(data, at)
+        elif wire_type == _BYTES:
+            size, at = _varint(data, at)
+            at += size
+        elif wire_type in (_FIXED64, _FIXED32):
+            at += 8 if wire_type == _FIXED64 else 4
+        else:
+            raise WireError(f"wire type {wire_type} is not expected here")
+        if at > len(data):
+            raise WireError("the message is truncated")
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

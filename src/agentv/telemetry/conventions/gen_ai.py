@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import lru_cache
 
+from agentv.telemetry.chunks import whole_output
 from agentv.telemetry.contents import listed_messages, parsed, system_of, tool_call, unwrapped
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.facts import Facts, Kind
@@ -29,11 +30,11 @@ _KINDS: Mapping[str, Kind] = {
 }
 _ARGUMENTS = (
     *("gen_ai.tool.call.arguments", "gen_ai.tool.arguments", "gen_ai.tool.input", "tool_arguments", "gen_ai.prompt"),
-    "gcp.vertex.agent.tool_call_args",
+    *("gcp.vertex.agent.tool_call_args", "tool.parameters"),
 )
 _RESULTS = (
     *("gen_ai.tool.call.result", "gen_ai.tool.result", "gen_ai.tool.output", "tool_response"),
-    "gcp.vertex.agent.tool_response",
+    *("gcp.vertex.agent.tool_response", "tool.result"),
 )
 _KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
 """What other conventions name the kind of a span by."""
@@ -47,16 +48,18 @@ def read_gen_ai(span: Span) -> Facts:
     if attributes.get("langsmith.span.kind") == "prompt":  # a template, which LangSmith names `chat`, too
         kind = "step"
     is_request = text_at(attributes, "llm.request.type") in ("chat", "completion")
-    if kind is None and (is_request or (not _KIND_KEYS & attributes.keys() and _is_model_call(span))):
-        kind = "model"
+    is_guess = kind is None and not is_request and not _KIND_KEYS & attributes.keys() and _is_model_call(span)
+    if kind is None and (is_request or is_guess):
+        kind = "tool" if is_guess and "tool.name" in attributes else "model"
     tool = None
     if kind == "tool":
         called = unwrapped(first(attributes, *_ARGUMENTS))
         found = first(attributes, *_RESULTS)
         found = unwrapped(attributes.get("gen_ai.completion")) if found is None else found  # as LangSmith
-        tool = tool_call(text_at(attributes, "gen_ai.tool.name"), _tool_id(attributes), called, found)
+        tool = tool_call(text_at(attributes, "gen_ai.tool.name", "tool.name"), _tool_id(attributes), called, found)
     return Facts(
         kind=kind,
+        is_guess=is_guess,
         agent=text_at(attributes, "gen_ai.agent.name"),
         workflow=text_at(attributes, "gen_ai.workflow.name"),
         system=system_of(attributes.get("gen_ai.system_instructions")),
@@ -88,12 +91,16 @@ def _is_model_call(span: Span) -> bool:
 def _tool_id(attributes: JsonObject) -> JsonValue:
     kwargs = parsed(attributes.get("gen_ai.tool.call.arguments"))
     inner = kwargs.get("kwargs") if isinstance(kwargs, Mapping) else None
-    return attributes.get("gen_ai.tool.call.id") or (inner.get("tool_call_id") if isinstance(inner, Mapping) else None)
+    return first(attributes, "gen_ai.tool.call.id", "tool.id") or (
+        inner.get("tool_call_id") if isinstance(inner, Mapping) else None
+    )
 
 
 def _messages(attributes: JsonObject, key: str) -> tuple[Message, ...]:
-    is_output = key == "gen_ai.output.messages"
-    return listed_messages(attributes.get(key), f"$.attributes.{key}", is_output=is_output) or ()
+    value = attributes.get(key)
+    if key == "gen_ai.output.messages":
+        value = whole_output(parsed(value))
+    return listed_messages(value, f"$.attributes.{key}") or ()
 
 
 def usage_at(attributes: JsonObject, prefix: str) -> Usage | None:

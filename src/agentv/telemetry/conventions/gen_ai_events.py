@@ -60,5 +60,7 @@ def _without_repeats(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 def _choice(body: JsonObject) -> JsonObject:
     message = body.get("message")
     inner = decoded(message) if isinstance(message, str) else message
+    if inner == []:  # Strands has the content as JSON
+        message = None
     merged = {**body, **inner} if isinstance(inner, Mapping) else {"content": message, **body}
     return chat_message("assistant", merged)
