@@ -43,7 +43,7 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
 
     A value of no known shape is one message with its JSON. Raises MessageError for a message that cannot be read.
     """
-    value = unwrapped(value)
+    value = _message_in(unwrapped(value))
     if value in (None, "", [], {}):
         return ()
     if isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], list):
@@ -62,14 +62,24 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
     return (Message(role, found if isinstance(found, str) else compact_json(value)),)
 
 
+_WRAPPERS = ("inputs", "outputs", "kwargs", "args", "_value")
+
+
+def _message_in(value: JsonValue) -> JsonValue:
+    """Return the message in a response of Amazon's Converse API; any other value as it is."""
+    output = value.get("output") if isinstance(value, Mapping) else None
+    message = output.get("message") if isinstance(output, Mapping) else None
+    return message if isinstance(message, Mapping) and "role" in message else value
+
+
 def unwrapped(value: JsonValue) -> JsonValue:
-    """Return a value parsed from its JSON, without the objects `inputs`, `outputs`, `args` that decorators add."""
+    """Return a value parsed from its JSON, without the objects `inputs`, `outputs`, `args` and others around it."""
     if isinstance(value, str) and value.startswith('"'):
         with suppress(ValueError):
             return cast(JsonValue, json.loads(value))
     inner = decoded(value) if isinstance(value, str) else value
     while isinstance(inner, Mapping):
-        key = next((key for key in ("inputs", "outputs", "kwargs", "args") if inner.get(key)), None)
+        key = next((key for key in _WRAPPERS if inner.get(key)), None)
         if key is None:
             break
         inner = inner[key]
@@ -371,6 +381,9 @@ def tool_call(name: JsonValue, call_id: JsonValue, arguments: JsonValue, result:
     if not isinstance(name, str) or not name:
         return None
     inner = parsed(result)
+    if isinstance(inner, Mapping) and "raw_output" in inner and isinstance(inner.get("tool_name"), str):
+        name, inner = str(inner["tool_name"]), inner["raw_output"]  # the output of a tool of LlamaIndex
+        result = inner
     if isinstance(inner, list) and len(inner) > 1 and _is_message_object(inner[-1]) and isinstance(inner[0], bool):
         result = inner[-1]  # AG2 has a pair of the success and the message
     with suppress(MessageError):
