@@ -26,9 +26,10 @@ def read_langfuse(span: Span) -> Facts:
     counts = parsed(attributes.get("langfuse.observation.usage_details"))
     cost = json_object(parsed(attributes.get("langfuse.observation.cost_details")))
     usage = read_usage(counts) if kind != "tool" else None
+    is_node = str(raw_kind).lower() == "chain" and span.parent_id  # such as `model` in a graph
     return Facts(
         kind=kind,
-        agent=span.name if kind == "agent" else None,
+        agent=span.name if kind == "agent" and not is_node else None,
         system=instructions_of(asked) if kind == "model" else (),
         input=said(_without_tools(request_of(asked, given)), "user", "$.attributes.langfuse.observation.input")
         if kind != "tool"

@@ -34,9 +34,10 @@ def read_mlflow(span: Span) -> Facts:
     usage = (read_usage(counts) or read_usage(json_object(parsed(answer)).get("usage"))) if kind != "tool" else None
     if kind == "model" and usage is None and is_preparation(answer):
         kind, answer = "step", None
+    is_node = str(raw_kind).upper() == "CHAIN" and span.parent_id  # such as `model` in a graph
     return Facts(
         kind=kind,
-        agent=span.name if kind == "agent" else None,
+        agent=span.name if kind == "agent" and not is_node else None,
         system=instructions_of(asked) if kind == "model" else (),
         input=said(request_of(asked, given), "user", "$.attributes.mlflow.spanInputs") if kind != "tool" else (),
         output=_answered(span, answer) if kind != "tool" else (),
