@@ -491,3 +491,25 @@ def test_the_messages_of_a_task_of_autogen_are_one_answer() -> None:
         )
     )
     assert heard(answer) == EXPECTED
+
+
+def test_a_pipeline_of_haystack_is_one_answer_with_the_tokens_of_its_generator() -> None:
+    asked = [{"role": "user", "meta": {}, "name": None, "content": [{"text": QUESTION}]}]
+    usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
+    reply = {"role": "assistant", "meta": {"model": "m-1", "usage": usage}, "content": [{"text": ANSWER}]}
+    pipeline = {
+        "haystack.pipeline.input_data": json.dumps({"llm": {"messages": asked}}),
+        "haystack.pipeline.output_data": json.dumps({"llm": {"replies": [reply]}}),
+    }
+    generator = {
+        "haystack.component.name": "llm",
+        "haystack.component.input": json.dumps({"messages": asked}),
+        "haystack.component.output": json.dumps({"replies": [reply]}),
+    }
+    answer = only(
+        {**span(1, None, pipeline), "name": "haystack.pipeline.run"},
+        {**span(2, 1, generator), "name": "haystack.component.run"},
+    )
+    assert heard(answer) == [EXPECTED[0], EXPECTED[-1]]
+    assert answer.usage is not None
+    assert (answer.usage.input, answer.usage.output, answer.model) == (12, 5, "m-1")

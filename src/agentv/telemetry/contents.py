@@ -181,14 +181,20 @@ def _with_known_role(message: JsonValue) -> JsonValue:
 
 
 _CONVERSE_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "cachePoint"})
+_HAYSTACK_KEYS = frozenset({"text", "tool_call", "tool_call_result", "reasoning"})
 
 
 def converse_parts(content: JsonValue) -> list[JsonValue] | None:
-    """Return the parts of a message of Amazon's Converse API, also from their JSON; None for any other content."""
+    """Return the parts of a message of Amazon's Converse API or of Haystack; None for any other content.
+
+    They may be JSON. Each is an object with its type as the only key.
+    """
     parts = parsed(content) if isinstance(content, str) and content.startswith("[") else content
     if not isinstance(parts, list) or not parts:
         return None
-    if not all(isinstance(part, Mapping) and len(part) == 1 and part.keys() <= _CONVERSE_KEYS for part in parts):
+    keys = {key for part in parts if isinstance(part, Mapping) for key in part}
+    is_known = keys <= _CONVERSE_KEYS or keys <= _HAYSTACK_KEYS
+    if not is_known or not all(isinstance(part, Mapping) and len(part) == 1 for part in parts):
         return None
     return [made for part in parts if isinstance(part, Mapping) for made in _of_converse(part)]
 
@@ -206,6 +212,15 @@ def _of_converse(part: JsonObject) -> list[JsonValue]:
     if key == "toolResult":
         listed = value.get("content")
         return [{"type": "tool_call_response", "id": value.get("toolUseId"), "response": listed}]
+    if key == "tool_call":
+        called = {"name": value.get("tool_name"), "arguments": value.get("arguments")}
+        return [{"type": "tool_call", "id": value.get("id"), **called}]
+    if key == "tool_call_result":
+        origin = value.get("origin")
+        call_id = origin.get("id") if isinstance(origin, Mapping) else None
+        return [{"type": "tool_call_response", "id": call_id, "response": value.get("result")}]
+    if key == "reasoning":
+        return [{"type": "reasoning", "text": value.get("reasoning_text")}]
     reasoning = value.get("reasoningText")
     text = reasoning.get("text") if isinstance(reasoning, Mapping) else None
     return [{"type": "reasoning", "text": text}] if isinstance(text, str) else []

@@ -15,7 +15,9 @@ from agentv.telemetry.conventions.decorators import AGENTOPS, JUDGMENT, LAMINAR,
 from agentv.telemetry.conventions.gen_ai import read_gen_ai
 from agentv.telemetry.conventions.gen_ai_events import read_events
 from agentv.telemetry.conventions.gen_ai_numbered import read_numbered
+from agentv.telemetry.conventions.haystack import read_haystack
 from agentv.telemetry.conventions.langfuse import read_langfuse
+from agentv.telemetry.conventions.livekit import read_livekit
 from agentv.telemetry.conventions.logfire import read_logfire
 from agentv.telemetry.conventions.mastra import read_mastra
 from agentv.telemetry.conventions.mlflow import read_mlflow
@@ -48,6 +50,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
         read_pydantic_ai,
         "pydantic/pydantic-ai@009c633ff9d9",
     ),
+    Convention("LiveKit", ("lk.",), read_livekit, "livekit/agents@d31630f1b0ce"),
     Convention("gen_ai messages", ("gen_ai.",), read_gen_ai, "open-telemetry/semantic-conventions-genai@e8fc57515062"),
     Convention("gen_ai events", ("gen_ai.",), read_events, "open-telemetry/semantic-conventions@3c0b5cca3b79"),
     Convention(
@@ -69,6 +72,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("Laminar", ("lmnr.span.",), reader_of(LAMINAR), "lmnr-ai/lmnr-python@06dfedbbe5f3"),
     Convention("LangWatch", ("langwatch.",), reader_of(LANGWATCH), "langwatch/langwatch@22c3ecfa1d03"),
     Convention("Monocle", ("monocle_apptrace.",), read_monocle, "monocle2ai/monocle@012f9844bf52"),
+    Convention("Haystack", ("haystack.",), read_haystack, "deepset-ai/haystack@d474bfc29281"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
@@ -87,7 +91,7 @@ _CONTENT = (
     *("llm.input_messages", "llm.output_messages", "input.value", "output.value"),
     "traceloop.entity.",
     *(name for names in (AGENTOPS, JUDGMENT, LAMINAR, LANGWATCH) for name in (*names.input, *names.output)),
-    "mastra.",
+    *("lk.", "haystack.", "mastra."),
     *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace."),
     *("mlflow.spanInputs", "mlflow.spanOutputs"),
     *("request_data", "response_data", "input", "output"),
