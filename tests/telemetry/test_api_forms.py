@@ -494,7 +494,7 @@ def test_the_messages_of_a_task_of_autogen_are_one_answer() -> None:
 
 
 def test_a_pipeline_of_haystack_is_one_answer_with_the_tokens_of_its_generator() -> None:
-    asked = [{"role": "user", "meta": {}, "name": None, "content": [{"text": QUESTION}]}]
+    asked: list[dict[str, Any]] = [{"role": "user", "meta": {}, "name": None, "content": [{"text": QUESTION}]}]
     usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
     reply = {"role": "assistant", "meta": {"model": "m-1", "usage": usage}, "content": [{"text": ANSWER}]}
     pipeline = {
