@@ -235,6 +235,14 @@ RECORDINGS: Mapping[str, Recording] = {
         variables=_LATEST,
     ),
     "openinference-haystack": _openinference("haystack", "with_haystack.py", "HaystackInstrumentor", "haystack-ai"),
+    "haystack": _by(
+        "haystack",
+        "with_haystack.py",
+        "own",
+        *("haystack-ai", "opentelemetry-haystack"),
+        variables={"HAYSTACK_CONTENT_TRACING_ENABLED": "true"},
+    ),
+    "livekit": _own("livekit", "with_livekit.py", "livekit-agents[openai]"),
     "openinference-smolagents": _openinference(
         "smolagents", "with_smolagents.py", "SmolagentsInstrumentor", "smolagents[openai]"
     ),

@@ -105,7 +105,55 @@ PYDANTIC_AI = (
 )
 
 
-@pytest.mark.parametrize("given", [ANTHROPIC, GOOGLE, PYDANTIC_AI], ids=["Anthropic", "Google", "pydantic-ai"])
+def blocks(*given: dict[str, Any], role: str, **kwargs: Any) -> dict[str, Any]:
+    return {"role": role, "additional_kwargs": kwargs, "blocks": list(given)}
+
+
+LLAMA_INDEX = (
+    {
+        "messages": [
+            blocks({"block_type": "text", "text": "Be brief."}, role="system"),
+            blocks({"block_type": "text", "text": QUESTION}, role="user"),
+            blocks(
+                {
+                    "block_type": "tool_call",
+                    "tool_call_id": "c1",
+                    "tool_name": "find",
+                    "tool_kwargs": '{"order": "7"}',
+                },
+                role="assistant",
+            ),
+            blocks({"block_type": "text", "text": RESULT}, role="tool", tool_call_id="c1"),
+        ],
+        "kwargs": {"tools": []},
+    },
+    {"message": blocks({"block_type": "text", "text": ANSWER}, role="assistant"), "raw": {"id": "m1"}},
+)
+CONVERSE = (
+    {
+        "modelId": "m-1",
+        "system": [{"text": "Be brief."}],
+        "messages": [
+            {"role": "user", "content": [{"text": QUESTION}]},
+            {
+                "role": "assistant",
+                "content": [{"toolUse": {"toolUseId": "c1", "name": "find", "input": {"order": "7"}}}],
+            },
+            {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": RESULT}]}}]},
+        ],
+    },
+    {"output": {"message": {"role": "assistant", "content": [{"text": ANSWER}]}}, "stopReason": "end_turn"},
+)
+API_FORMS = {
+    "Anthropic": ANTHROPIC,
+    "Converse": CONVERSE,
+    "Google": GOOGLE,
+    "LlamaIndex": LLAMA_INDEX,
+    "pydantic-ai": PYDANTIC_AI,
+}
+
+
+@pytest.mark.parametrize("given", API_FORMS.values(), ids=API_FORMS)
 def test_requests_and_responses_in_mlflow_are_read(given: tuple[Any, Any]) -> None:
     asked, got = given
     answer = only(
@@ -121,6 +169,26 @@ def test_requests_and_responses_in_mlflow_are_read(given: tuple[Any, Any]) -> No
     )
     assert heard(answer) == EXPECTED
     assert content_text(answer.messages[0].content or "") == "Be brief."
+
+
+def test_a_request_that_is_only_prepared_is_no_call_of_a_model() -> None:
+    asked = [{"role": "user", "content": QUESTION}]
+    model = {"mlflow.spanType": '"LLM"', "mlflow.spanInputs": json.dumps({"messages": asked})}
+    counted = {"mlflow.chat.tokenUsage": json.dumps({"input_tokens": 12, "output_tokens": 5})}
+    answer = only(
+        span(
+            1,
+            None,
+            {"mlflow.spanType": '"AGENT"', "mlflow.spanInputs": json.dumps({"user_msg": QUESTION, "ctx": None})},
+        ),
+        span(
+            2, 1, {**model, "mlflow.spanOutputs": json.dumps({"messages": asked, "tools": [], "tool_choice": "auto"})}
+        ),
+        span(3, 1, {**model, **counted, "mlflow.spanOutputs": json.dumps({"role": "assistant", "content": ANSWER})}),
+    )
+    assert heard(answer) == [EXPECTED[0], EXPECTED[-1]]
+    assert answer.usage is not None
+    assert answer.usage.requests == 1
 
 
 def test_an_unset_argument_is_not_an_instruction() -> None:
@@ -288,9 +356,10 @@ def test_an_output_may_be_a_choice_of_the_api() -> None:
         [{"type": "text", "text": RESULT}],
         [True, {"name": "find", "role": "function", "content": RESULT}],
         f"content={RESULT!r} name='find' tool_call_id='c1'",
+        {"tool_name": "find", "raw_output": RESULT, "blocks": [{"block_type": "text", "text": RESULT}]},
         {"role": "tool", "tool_responses": [{"role": "tool", "tool_call_id": "c1", "content": RESULT}], "content": ""},
     ],
-    ids=["MCP", "AG2", "LangChain in Python's form", "AG2 for several"],
+    ids=["MCP", "AG2", "LangChain in Python's form", "LlamaIndex", "AG2 for several"],
 )
 def test_results_of_tools_in_the_form_of_a_framework_are_their_texts(result: Any) -> None:
     texts = {"input.value": QUESTION, "output.value": ANSWER}
@@ -391,3 +460,56 @@ def test_arguments_of_a_tool_in_pythons_form_are_read() -> None:
         span(2, 1, {"openinference.span.kind": "TOOL", **tool}),
     )
     assert heard(answer) == EXPECTED
+
+
+def test_the_messages_of_a_task_of_autogen_are_one_answer() -> None:
+    """Its result repeats the question."""
+    told = [
+        {"source": "user", "type": "TextMessage", "content": QUESTION},
+        {
+            "source": "shop",
+            "type": "ToolCallRequestEvent",
+            "content": [{"id": "c1", "name": "find", "arguments": '{"order": "7"}'}],
+        },
+        {
+            "source": "shop",
+            "type": "ToolCallExecutionEvent",
+            "content": [{"call_id": "c1", "name": "find", "content": RESULT, "is_error": False}],
+        },
+        {"source": "shop", "type": "MemoryQueryEvent", "content": []},
+        {"source": "shop", "type": "TextMessage", "content": ANSWER},
+    ]
+    answer = only(
+        span(
+            1,
+            None,
+            {
+                "mlflow.spanType": '"AGENT"',
+                "mlflow.spanInputs": json.dumps({"task": QUESTION}),
+                "mlflow.spanOutputs": json.dumps({"messages": told, "stop_reason": None}),
+            },
+        )
+    )
+    assert heard(answer) == EXPECTED
+
+
+def test_a_pipeline_of_haystack_is_one_answer_with_the_tokens_of_its_generator() -> None:
+    asked: list[dict[str, Any]] = [{"role": "user", "meta": {}, "name": None, "content": [{"text": QUESTION}]}]
+    usage = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
+    reply = {"role": "assistant", "meta": {"model": "m-1", "usage": usage}, "content": [{"text": ANSWER}]}
+    pipeline = {
+        "haystack.pipeline.input_data": json.dumps({"llm": {"messages": asked}}),
+        "haystack.pipeline.output_data": json.dumps({"llm": {"replies": [reply]}}),
+    }
+    generator = {
+        "haystack.component.name": "llm",
+        "haystack.component.input": json.dumps({"messages": asked}),
+        "haystack.component.output": json.dumps({"replies": [reply]}),
+    }
+    answer = only(
+        {**span(1, None, pipeline), "name": "haystack.pipeline.run"},
+        {**span(2, 1, generator), "name": "haystack.component.run"},
+    )
+    assert heard(answer) == [EXPECTED[0], EXPECTED[-1]]
+    assert answer.usage is not None
+    assert (answer.usage.input, answer.usage.output, answer.model) == (12, 5, "m-1")

@@ -131,6 +131,10 @@ def test_a_shared_thread_id_is_one_session_of_three_answers(name: str) -> None:
     assert [text for role, text, _ in said(whole) if role == "user"] == list(shop.QUESTIONS)
 
 
+def test_the_nodes_of_a_graph_are_not_the_agent() -> None:
+    assert [answer.agent for answer in read("langfuse-langchain")[0]] == ["shop"] * 3
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [

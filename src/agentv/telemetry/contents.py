@@ -43,7 +43,7 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
 
     A value of no known shape is one message with its JSON. Raises MessageError for a message that cannot be read.
     """
-    value = unwrapped(value)
+    value = _message_in(unwrapped(value))
     if role == "assistant" and isinstance(value, Mapping):
         if len(value) == 1 and isinstance(value.get("output"), dict | list):  # LangSmith
             value = value["output"]
@@ -74,14 +74,24 @@ def _is_blocked(reply: JsonObject) -> bool:
     return bool(reply.get("prompt_feedback") or reply.get("promptFeedback")) and not reply.get("candidates")
 
 
+_WRAPPERS = ("inputs", "outputs", "kwargs", "args", "_value")
+
+
+def _message_in(value: JsonValue) -> JsonValue:
+    """Return the message in a response of Amazon's Converse API; any other value as it is."""
+    output = value.get("output") if isinstance(value, Mapping) else None
+    message = output.get("message") if isinstance(output, Mapping) else None
+    return message if isinstance(message, Mapping) and "role" in message else value
+
+
 def unwrapped(value: JsonValue) -> JsonValue:
-    """Return a value parsed from its JSON, without the objects `inputs`, `outputs`, `args` that decorators add."""
+    """Return a value parsed from its JSON, without the objects `inputs`, `outputs`, `args` and others around it."""
     if isinstance(value, str) and value.startswith('"'):
         with suppress(ValueError):
             return cast(JsonValue, json.loads(value))
     inner = decoded(value) if isinstance(value, str) else value
     while isinstance(inner, Mapping):
-        key = next((key for key in ("inputs", "outputs", "kwargs", "args") if inner.get(key)), None)
+        key = next((key for key in _WRAPPERS if inner.get(key)), None)
         if key is None:
             break
         inner = inner[key]
@@ -184,15 +194,21 @@ def _with_known_role(message: JsonValue) -> JsonValue:
 
 _CONVERSE_MEDIA = ("image", "video", "document")
 _CONVERSE_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent", "cachePoint", *_CONVERSE_MEDIA})
+_HAYSTACK_KEYS = frozenset({"text", "tool_call", "tool_call_result", "reasoning"})
 
 
 def converse_parts(content: JsonValue) -> list[JsonValue] | None:
-    """Return the parts of a message of Amazon's Converse API, also from their JSON; None for any other content."""
+    """Return the parts of a message of Amazon's Converse API or of Haystack; None for any other content.
+
+    They may be JSON. Each is an object with its type as the only key.
+    """
     parts = parsed(content) if isinstance(content, str) and content.startswith("[") else content
     if not isinstance(parts, list) or not parts:
         return None
     parts = [_without_type(part) for part in parts]
-    if not all(isinstance(part, Mapping) and len(part) == 1 and part.keys() <= _CONVERSE_KEYS for part in parts):
+    keys = {key for part in parts if isinstance(part, Mapping) for key in part}
+    is_known = keys <= _CONVERSE_KEYS or keys <= _HAYSTACK_KEYS
+    if not is_known or not all(isinstance(part, Mapping) and len(part) == 1 for part in parts):
         return None
     return [made for part in parts if isinstance(part, Mapping) for made in _of_converse(part)]
 
@@ -218,6 +234,15 @@ def _of_converse(part: JsonObject) -> list[JsonValue]:
     if key == "toolResult":
         listed = value.get("content")
         return [{"type": "tool_call_response", "id": value.get("toolUseId"), "response": listed}]
+    if key == "tool_call":
+        called = {"name": value.get("tool_name"), "arguments": value.get("arguments")}
+        return [{"type": "tool_call", "id": value.get("id"), **called}]
+    if key == "tool_call_result":
+        origin = value.get("origin")
+        call_id = origin.get("id") if isinstance(origin, Mapping) else None
+        return [{"type": "tool_call_response", "id": call_id, "response": value.get("result")}]
+    if key == "reasoning":
+        return [{"type": "reasoning", "text": value.get("reasoning_text")}]
     reasoning = value.get("reasoningText")
     text = reasoning.get("text") if isinstance(reasoning, Mapping) else None
     return [{"type": "reasoning", "text": text}] if isinstance(text, str) else []
@@ -393,6 +418,9 @@ def tool_call(name: JsonValue, call_id: JsonValue, arguments: JsonValue, result:
     if not isinstance(name, str) or not name:
         return None
     inner = parsed(result)
+    if isinstance(inner, Mapping) and "raw_output" in inner and isinstance(inner.get("tool_name"), str):
+        name, inner = str(inner["tool_name"]), inner["raw_output"]  # the output of a tool of LlamaIndex
+        result = inner
     if isinstance(inner, list) and len(inner) > 1 and isinstance(inner[0], bool) and _message_object(inner[-1]):
         result = inner[-1]  # AG2 has a pair of the success and the message
     with suppress(MessageError):

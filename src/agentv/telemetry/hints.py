@@ -43,6 +43,7 @@ _HINTS: Final = (
     ("openlit", f"set {CAPTURE}=true, and not capture_message_content=False"),
     ("gcp.vertex.agent", f"set {CAPTURE}=true, in older versions ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true"),
     ("agent_framework", "set ENABLE_SENSITIVE_DATA=true, or call enable_instrumentation(enable_sensitive_data=True)"),
+    ("haystack", "set HAYSTACK_CONTENT_TRACING_ENABLED=true"),
     ("semantic_kernel", "set SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE=true"),
     ("autogen-core", _CLIENT),
     ("azure.core.tracing", "set AZURE_TRACING_GEN_AI_CONTENT_RECORDING_ENABLED=true"),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentv.telemetry.contents import parsed, with_calls, with_results
 from agentv.telemetry.conventions.reading import read_facts
 from agentv.telemetry.facts import Facts, Kind
-from agentv.telemetry.history import End, OpenEnds, is_over, without_silence
+from agentv.telemetry.history import End, OpenEnds, is_over, message_key, without_silence
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, TextPart, ToolCall
@@ -454,7 +454,7 @@ def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...]
     """
     given = facts.given
     if chain is None or not chain.messages:
-        return (*given, *facts.output), len(given)
+        return (*given, *_without_input(facts.output, facts.input)), len(given)
     messages, length = chain.messages, chain.first_length
     if not any(each.role == "user" for each in messages) and any(each.role == "user" for each in given):
         messages, length = (*given, *(each for each in messages if each.role != "system")), len(given)
@@ -466,6 +466,12 @@ def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...]
         if text and not is_told and not _is_object(text):
             messages = (*messages, Message("assistant", answer.content))
     return messages, length
+
+
+def _without_input(output: Sequence[Message], given: Sequence[Message]) -> Sequence[Message]:
+    """Return an output without the input that it repeats, as in the messages of a task of AutoGen."""
+    known = [message_key(each) for each in given]
+    return output[len(known) :] if [message_key(each) for each in output[: len(known)]] == known else output
 
 
 def _is_form_of(output: str, text: str) -> bool:

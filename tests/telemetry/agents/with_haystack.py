@@ -1,4 +1,4 @@
-"""Ask an agent of Haystack."""
+"""Ask an agent of Haystack: `own` is its own tracer, MODULE:CLASS an instrumentation."""
 
 import sys
 from typing import Annotated
@@ -12,7 +12,13 @@ from shop import MODEL, QUESTIONS, SYSTEM
 from shop import find_order as find
 
 provider = send_to_receiver()
-instrument(sys.argv[1], provider)
+if sys.argv[1] == "own":
+    from haystack.tracing import enable_tracing
+    from haystack_integrations.tracing.opentelemetry import OpenTelemetryTracer
+
+    enable_tracing(OpenTelemetryTracer(provider.get_tracer("haystack")))
+else:
+    instrument(sys.argv[1], provider)
 
 
 @tool

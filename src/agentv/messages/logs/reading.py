@@ -18,6 +18,7 @@ from agentv.messages.logs.services import (
     read_openai,
 )
 from agentv.messages.shapes.answers import TEXT_KEYS, read_answer_object
+from agentv.messages.shapes.autogen import is_autogen
 from agentv.messages.shapes.fields import ROLE_NAMES
 from agentv.messages.shapes.google import content_of
 from agentv.messages.shapes.langchain import TYPES, fields_of
@@ -49,7 +50,10 @@ class LoggedField(NamedTuple):
 
 PROMPT = LoggedField(
     "prompt",
-    ("input", "question", "query", "prompt", "user_input", "user_message", "message", "text", "content"),
+    (
+        *("input", "question", "query", "prompt", "user_input", "user_message", "user_msg", "user_prompt"),
+        *("message", "text", "content"),
+    ),
 )
 RESPONSE = LoggedField("response", TEXT_KEYS)
 
@@ -86,7 +90,7 @@ def _is_dialogue(value: JsonValue) -> bool:
 def _is_message(value: JsonValue) -> bool:
     if not isinstance(value, Mapping):
         return False
-    if value.get("role") in ROLE_NAMES or fields_of(value) is not None or is_item(value):
+    if value.get("role") in ROLE_NAMES or fields_of(value) is not None or is_item(value) or is_autogen(value):
         return True
     return "parts" in value and (value.get("kind") in KINDS or content_of(value) is not None)
 
@@ -122,7 +126,7 @@ def _in_object(value: JsonObject, at: str, field: LoggedField) -> TextOrMessages
     if isinstance(value.get("candidates"), list):
         listed = messages_of_reply(value, at)
         return None if listed is None else read_messages(listed, f"{at}.candidates")
-    for key in ("messages", "generations", "message", "output", "data"):
+    for key in ("messages", "generations", "message", "output", "data", "response", "result"):
         inner = value.get(key)
         if isinstance(inner, Mapping) or (isinstance(inner, list | tuple) and inner):
             inner_content = read_text_or_messages(inner, f"{at}.{key}", field)

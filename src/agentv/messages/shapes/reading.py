@@ -4,10 +4,12 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from agentv.messages.shapes.autogen import is_autogen, read_autogen
 from agentv.messages.shapes.chat import ADVICE, CONTENT_KEYS, read_chat, read_ui_message
 from agentv.messages.shapes.fields import REASONING_PARTS
 from agentv.messages.shapes.google import content_of, read_content
 from agentv.messages.shapes.langchain import fields_of, read_langchain
+from agentv.messages.shapes.llama_index import is_blocks, read_llama_index
 from agentv.messages.shapes.objects import plain_items, plain_json
 from agentv.messages.shapes.pydantic_ai import KINDS, read_pydantic_ai
 from agentv.messages.shapes.responses import is_item, read_item
@@ -22,7 +24,7 @@ _SHAPES_ADVICE = (
 )
 
 
-_KEYS_OF_OTHER_SHAPES = frozenset({"type", "kind", "lc", "data", "parts"})
+_KEYS_OF_OTHER_SHAPES = frozenset({"type", "kind", "lc", "data", "parts", "blocks"})
 
 
 def read_messages(given: object, at: str) -> tuple[Message, ...]:
@@ -62,6 +64,10 @@ def _read(value: JsonObject, at: str) -> tuple[Message, ...]:
         return (read_langchain(fields, at),)
     if value.get("kind") in KINDS and "parts" in value:
         return read_pydantic_ai(value, at)
+    if is_autogen(value):
+        return read_autogen(value, at)
+    if "role" in value and is_blocks(value):
+        return (read_llama_index(value, at),)
     content = content_of(value)
     if content is not None:
         return read_content(value, content, at)

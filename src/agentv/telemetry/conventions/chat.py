@@ -42,6 +42,11 @@ def request_of(asked: JsonValue, given: JsonValue) -> JsonValue:
     return given if found is None else found
 
 
+def is_preparation(answer: JsonValue) -> bool:
+    """Return True for the request that LlamaIndex prepares for a call in a span of its own."""
+    return {"messages", "tools"} <= json_object(parsed(answer)).keys()
+
+
 def instructions_of(asked: JsonValue) -> tuple[Message, ...]:
     """Return the system instructions in a request of these APIs as a message."""
     request = json_object(asked)

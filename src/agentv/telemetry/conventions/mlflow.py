@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from agentv.messages.shapes.usages import read_usage
 from agentv.telemetry.contents import call_of, parsed, read_rows, said, tool_call, unwrapped
-from agentv.telemetry.conventions.chat import instructions_of, request_of
+from agentv.telemetry.conventions.chat import instructions_of, is_preparation, request_of
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.facts import Facts, Kind
 from agentv.telemetry.spans import Span
@@ -32,6 +32,8 @@ def read_mlflow(span: Span) -> Facts:
     asked = parsed(given)
     counts = parsed(attributes.get("mlflow.chat.tokenUsage"))
     usage = (read_usage(counts) or read_usage(json_object(parsed(answer)).get("usage"))) if kind != "tool" else None
+    if kind == "model" and usage is None and is_preparation(answer):
+        kind, answer = "step", None
     return Facts(
         kind=kind,
         agent=span.name if str(raw_kind).upper() == "AGENT" else None,

@@ -6,7 +6,7 @@ from typing import cast
 
 from agentv.messages.logs.services import nested_attributes
 from agentv.telemetry.contents import parsed, read_rows, said, system_of, tool_call
-from agentv.telemetry.conventions.chat import call_of_api
+from agentv.telemetry.conventions.chat import call_of_api, is_preparation
 from agentv.telemetry.facts import Facts, Kind
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import first, json_object, text_at, token_usage
@@ -30,8 +30,8 @@ def read_openinference(span: Span) -> Facts:
     tool = _tool(attributes, value, answer) if kind == "tool" else None
     given, made = (_messages(llm.get(f"{name}_messages")) for name in ("input", "output"))
     asked, answered = json_object(parsed(value)), json_object(parsed(answer))
-    if kind == "model" and not given and not made and "messages" in answered and "tools" in answered:
-        kind, answer = "step", None  # what LlamaIndex prepares for a call
+    if kind == "model" and not given and not made and is_preparation(answer):
+        kind, answer = "step", None
     if kind == "model":
         given, made = _completed(given, value, "user"), _completed(made, answer, "assistant")
     if kind in ("model", "agent", "step") and not (kind == "model" and given):

@@ -17,7 +17,9 @@ from agentv.telemetry.conventions.gen_ai_events import read_events
 from agentv.telemetry.conventions.gen_ai_numbered import read_numbered
 from agentv.telemetry.conventions.genkit import read_genkit
 from agentv.telemetry.conventions.google_adk import read_google_adk
+from agentv.telemetry.conventions.haystack import read_haystack
 from agentv.telemetry.conventions.langfuse import read_langfuse
+from agentv.telemetry.conventions.livekit import read_livekit
 from agentv.telemetry.conventions.logfire import read_logfire
 from agentv.telemetry.conventions.mastra import read_mastra
 from agentv.telemetry.conventions.mlflow import read_mlflow
@@ -51,6 +53,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
         read_pydantic_ai,
         "pydantic/pydantic-ai@009c633ff9d9",
     ),
+    Convention("LiveKit", ("lk.",), read_livekit, "livekit/agents@d31630f1b0ce"),
     Convention("gen_ai messages", ("gen_ai.",), read_gen_ai, "open-telemetry/semantic-conventions-genai@e8fc57515062"),
     Convention("gen_ai events", ("gen_ai.",), read_events, "open-telemetry/semantic-conventions@3c0b5cca3b79"),
     Convention(
@@ -77,6 +80,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     ),
     Convention("LangWatch", ("langwatch.",), reader_of(LANGWATCH), "langwatch/langwatch@22c3ecfa1d03"),
     Convention("Monocle", ("monocle_apptrace.",), read_monocle, "monocle2ai/monocle@012f9844bf52"),
+    Convention("Haystack", ("haystack.",), read_haystack, "deepset-ai/haystack@d474bfc29281"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
     Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
     Convention("Google ADK", ("gcp.vertex.agent.llm_",), read_google_adk, "google/adk-js@c638e7e22b37"),
@@ -98,7 +102,7 @@ _CONTENT = (
     *("llm.input_messages", "llm.output_messages", "input.value", "output.value"),
     "traceloop.entity.",
     *(name for names in (AGENTOPS, JUDGMENT, LAMINAR, LANGWATCH) for name in (*names.input, *names.output)),
-    "mastra.",
+    *("lk.", "haystack.", "mastra."),
     *("genkit:input", "genkit:output", "gcp.vertex.agent.llm_"),
     *("lmnr.span.input", "lmnr.span.output"),
     *("input", "output", "agent.messages", "agent.instructions"),
