@@ -59,7 +59,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     ),
     Convention("OpenInference", ("openinference.", "llm."), read_openinference, "Arize-ai/openinference@00e2b51591f3"),
     Convention("OpenLLMetry", ("traceloop.",), read_openllmetry, "traceloop/openllmetry@0129a0a5c032"),
-    Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
+    Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5 mastra-ai/mastra@b81dece1669f"),
     Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
     Convention("Google ADK", ("gcp.vertex.agent.llm_",), read_google_adk, "google/adk-js@c638e7e22b37"),
     Convention("Laminar", ("lmnr.",), read_laminar, "lmnr-ai/lmnr-ts@3dd3a952b647"),
