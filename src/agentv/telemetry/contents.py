@@ -43,8 +43,8 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
     value = unwrapped(value)
     if value in (None, "", [], {}):
         return ()
-    if isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], list):
-        value = value[0]  # LangChain has a list of prompts
+    if isinstance(value, list | tuple) and isinstance(value[0], list) and (len(value) == 1 or _is_call_of(value)):
+        value = value[0]  # LangChain has a list of prompts, a traced function the list of its arguments
     if (
         isinstance(value, list | tuple)
         and value
@@ -55,6 +55,15 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
     if isinstance(found, tuple):
         return found
     return (Message(role, found if isinstance(found, str) else compact_json(value)),)
+
+
+def _is_call_of(arguments: Sequence[JsonValue]) -> bool:
+    """Return True for the arguments of a function whose first one, and no other, is a list of messages."""
+    are_messages = [
+        isinstance(each, list) and bool(each) and all(isinstance(row, Mapping) and "role" in row for row in each)
+        for each in arguments
+    ]
+    return are_messages[0] and not any(are_messages[1:])
 
 
 def unwrapped(value: JsonValue) -> JsonValue:
