@@ -504,6 +504,18 @@ def test_results_of_the_ai_sdk_before_version_4_are_read() -> None:
     assert [each.tool for each in logged.given.response.tool_calls] == ["find"]
 
 
+def test_the_messages_among_the_arguments_of_a_traced_function_are_the_input() -> None:
+    asked = [{"role": "user", "content": QUESTION}]
+    logged = answer(
+        {
+            "openinference.span.kind": "LLM",
+            "input.value": json.dumps([asked, [{"type": "function", "function": {"name": "find"}}]]),
+            "output.value": json.dumps({"role": "assistant", "content": ANSWER}),
+        }
+    )
+    assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
+
+
 @pytest.mark.parametrize("is_typed", [True, False])
 def test_calls_in_events_of_strands_are_read(is_typed: bool) -> None:
     """Its JavaScript has the type of a part beside the other values."""

@@ -300,6 +300,11 @@ TOOLS = {
         "gen_ai.tool.input": json.dumps({"order": "7"}),
         "gen_ai.tool.output": "here",
     },
+    "OpenInference, by the name of the span": {
+        "openinference.span.kind": "TOOL",
+        "input.value": json.dumps({"order": "7"}),
+        "output.value": "here",
+    },
     "Google ADK": {
         "gen_ai.operation.name": "execute_tool",
         "gcp.vertex.agent.tool_call_args": json.dumps({"order": "7"}),
@@ -312,7 +317,7 @@ TOOLS = {
 def test_arguments_and_results_of_tools_are_read_by_each_of_their_names(form: str) -> None:
     spans = [
         agent(2, None),
-        {**span(3, 2, {"gen_ai.tool.name": "find", **TOOLS[form]}), "traceId": f"{9:032x}"},
+        {**span(3, 2, {"gen_ai.tool.name": "find", **TOOLS[form]}, name="find"), "traceId": f"{9:032x}"},
         call(4, [user("Where?")], assistant("Here."), trace=9, parent=2),
     ]
     (answer,), _ = join(export(*spans))

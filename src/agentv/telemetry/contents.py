@@ -51,8 +51,8 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
             return ()
     if value in (None, "", "null", [], {}):
         return ()
-    if isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], list):
-        value = value[0]  # LangChain has a list of prompts
+    if isinstance(value, list | tuple) and isinstance(value[0], list) and (len(value) == 1 or _is_call_of(value)):
+        value = value[0]  # LangChain has a list of prompts, a traced function the list of its arguments
     if (
         isinstance(value, list | tuple)
         and value
@@ -82,6 +82,15 @@ def _message_in(value: JsonValue) -> JsonValue:
     output = value.get("output") if isinstance(value, Mapping) else None
     message = output.get("message") if isinstance(output, Mapping) else None
     return message if isinstance(message, Mapping) and "role" in message else value
+
+
+def _is_call_of(arguments: Sequence[JsonValue]) -> bool:
+    """Return True for the arguments of a function whose first one, and no other, is a list of messages."""
+    are_messages = [
+        isinstance(each, list) and bool(each) and all(isinstance(row, Mapping) and "role" in row for row in each)
+        for each in arguments
+    ]
+    return are_messages[0] and not any(are_messages[1:])
 
 
 def unwrapped(value: JsonValue) -> JsonValue:

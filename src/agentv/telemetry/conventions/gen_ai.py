@@ -117,7 +117,7 @@ def _usage_names(prefix: str) -> tuple[tuple[str, ...], ...]:
         for names in (
             ("input_tokens", "prompt_tokens"),
             ("output_tokens", "completion_tokens"),
-            ("cache_read.input_tokens", "cache_read", "cache_read_input_tokens"),
+            ("cache_read.input_tokens", "cache_read", "cache_read_input_tokens", "cached_input_tokens"),
             ("reasoning.output_tokens", "reasoning_tokens", "details.reasoning_tokens"),
         )
     )

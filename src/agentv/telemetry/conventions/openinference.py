@@ -27,7 +27,7 @@ def read_openinference(span: Span) -> Facts:
     kind: Kind | None = _KINDS.get(str(raw_kind).upper(), "step") if raw_kind else None
     value, answer = (json_object(attributes.get(name)).get("value") for name in ("input", "output"))
     counts = json_object(llm.get("token_count"))
-    tool = _tool(attributes, value, answer) if kind == "tool" else None
+    tool = _tool(span.name, attributes, value, answer) if kind == "tool" else None
     given, made = (_messages(llm.get(f"{name}_messages")) for name in ("input", "output"))
     asked, answered = json_object(parsed(value)), json_object(parsed(answer))
     if kind == "model" and not given and not made and is_preparation(answer):
@@ -80,13 +80,13 @@ def _is_complete(message: Message) -> bool:
     return bool(message.content or message.tool_calls) and all(call.id is not None for call in message.tool_calls)
 
 
-def _tool(attributes: JsonObject, value: JsonValue, answer: JsonValue) -> ToolCall | None:
+def _tool(span_name: str, attributes: JsonObject, value: JsonValue, answer: JsonValue) -> ToolCall | None:
     tool, call = json_object(attributes.get("tool")), json_object(attributes.get("tool_call"))
     function = json_object(call.get("function"))
     result = json_object(parsed(answer))
     inner = json_object(result.get("data")) or result
     call_id = call.get("id") or tool.get("id") or inner.get("tool_call_id")
-    name = first(tool, "name") or first(function, "name")
+    name = first(tool, "name") or first(function, "name") or span_name
     return tool_call(name, call_id, function.get("arguments") or value, answer)
 
 

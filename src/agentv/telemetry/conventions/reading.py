@@ -81,7 +81,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("LangWatch", ("langwatch.",), reader_of(LANGWATCH), "langwatch/langwatch@22c3ecfa1d03"),
     Convention("Monocle", ("monocle_apptrace.",), read_monocle, "monocle2ai/monocle@012f9844bf52"),
     Convention("Haystack", ("haystack.",), read_haystack, "deepset-ai/haystack@d474bfc29281"),
-    Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
+    Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5 mastra-ai/mastra@b81dece1669f"),
     Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
     Convention("Google ADK", ("gcp.vertex.agent.llm_",), read_google_adk, "google/adk-js@c638e7e22b37"),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
