@@ -516,6 +516,34 @@ def test_the_messages_among_the_arguments_of_a_traced_function_are_the_input() -
     assert said(logged) == [("user", QUESTION), ("assistant", ANSWER)]
 
 
+def test_results_that_openinference_leaves_out_come_from_the_input() -> None:
+    """Of the results of concurrent calls, the client of Anthropic for JavaScript has the last one."""
+    calls = [{"id": each, "type": "function", "function": {"name": "find", "arguments": "{}"}} for each in ("c1", "c2")]
+    asked = [
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": call["id"], "content": f"of {call['id']}"} for call in calls),
+    ]
+    prefix = "llm.input_messages"
+    numbered = {
+        f"{prefix}.1.message.tool_calls.{number}.tool_call.{key}": value
+        for number in range(2)
+        for key, value in (("id", f"c{number + 1}"), ("function.name", "find"), ("function.arguments", "{}"))
+    }
+    logged = answer(
+        {
+            **CONVENTIONS["OpenInference"],
+            f"{prefix}.1.message.role": "assistant",
+            **numbered,
+            f"{prefix}.2.message.role": "user",
+            f"{prefix}.2.message.tool_call_id": "c2",
+            f"{prefix}.2.message.content": "of c2",
+            "input.value": json.dumps({"messages": asked}),
+        }
+    )
+    assert [text for role, text in said(logged) if role == "tool"] == ["of c1", "of c2"]
+
+
 @pytest.mark.parametrize("is_typed", [True, False])
 def test_calls_in_events_of_strands_are_read(is_typed: bool) -> None:
     """Its JavaScript has the type of a part beside the other values."""

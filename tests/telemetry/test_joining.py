@@ -260,21 +260,21 @@ def scoped(scope: str, *spans: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_call_that_two_instrumentations_record_beside_each_other_counts_once() -> None:
     """As OpenLLMetry for JavaScript records LangChain, without the calls of tools, and its client of OpenAI."""
-    asked, found = [user("Where?")], [user("Where?"), ASKS, FOUND]
-    framework = [
-        call(3, asked, assistant(""), trace=9, parent=2),
-        call(4, [user("Where?"), assistant(""), FOUND], assistant("Here."), trace=9, parent=2, at_s=1),
-    ]
-    client = [
-        call(5, asked, ASKS, trace=9, parent=2, at_s=0.001),
-        call(6, found, assistant("Here."), trace=9, parent=2, at_s=1.001),
-    ]
-    client = [{**each, "endTimeUnixNano": str(int(each["endTimeUnixNano"]) - 2_000_000)} for each in client]
+    again = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c2", "name": "find", "arguments": {}}]}
+    more = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c2", "response": "there"}]}
+    told = [[user("Where?"), ASKS], [FOUND, again], [more, assistant("Here.")]]
+    client, framework = [], []
+    for number, place in enumerate((1, 3, 5)):
+        whole = [each for part in told for each in part]
+        bare = [assistant("") if each in (ASKS, again) else each for each in whole]
+        framework.append(call(3 + number, bare[:place], bare[place], trace=9, parent=2, at_s=number))
+        inner = call(6 + number, whole[:place], whole[place], trace=9, parent=2, at_s=number)
+        client.append({**inner, "startTimeUnixNano": str(int(inner["startTimeUnixNano"]) + 1_000_000)})
     (answer,), _ = join(scoped("framework", agent(2, None), *framework), scoped("client", *client))
-    assert texts([answer]) == [("Where?", "", "here", "Here.")]
-    assert [each.tool for message in answer.messages for each in message.tool_calls] == ["find"]
+    assert texts([answer]) == [("Where?", "", "here", "", "there", "Here.")]
+    assert [each.tool for message in answer.messages for each in message.tool_calls] == ["find", "find"]
     assert answer.usage is not None
-    assert (answer.usage.input, answer.usage.requests) == (20, 2)
+    assert (answer.usage.input, answer.usage.requests) == (30, 3)
 
 
 def test_a_stream_has_answers_as_soon_as_enough_time_has_passed() -> None:

@@ -335,8 +335,8 @@ def _is_same_time(one: Span, other: Span) -> bool:
 
 
 def _said_by(read: ReadSpan) -> tuple[int, int]:
-    output = read.facts.output if read.facts is not None else ()
-    return sum(len(each.tool_calls) for each in output), sum(bool(each.content) for each in output)
+    messages = () if read.facts is None else (*read.facts.input, *read.facts.output)
+    return sum(len(each.tool_calls) for each in messages), sum(bool(each.content) for each in messages)
 
 
 def _completed(facts: Facts, inner: Sequence[Facts]) -> Facts:

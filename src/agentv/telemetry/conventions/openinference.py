@@ -29,6 +29,7 @@ def read_openinference(span: Span) -> Facts:
     counts = json_object(llm.get("token_count"))
     tool = _tool(span.name, attributes, value, answer) if kind == "tool" else None
     given, made = (_messages(llm.get(f"{name}_messages")) for name in ("input", "output"))
+    given = _with_all_results(given, value)
     asked, answered = json_object(parsed(value)), json_object(parsed(answer))
     if kind == "model" and not given and not made and is_preparation(answer):
         kind, answer = "step", None
@@ -88,6 +89,21 @@ def _tool(span_name: str, attributes: JsonObject, value: JsonValue, answer: Json
     call_id = call.get("id") or tool.get("id") or inner.get("tool_call_id")
     name = first(tool, "name") or first(function, "name") or span_name
     return tool_call(name, call_id, function.get("arguments") or value, answer)
+
+
+def _with_all_results(given: tuple[Message, ...], value: JsonValue) -> tuple[Message, ...]:
+    """Return the messages in an input instead of messages that lack results of tools.
+
+    Of several results in a message, the client of Anthropic for JavaScript records the last one.
+    """
+    results = sum(message.role == "tool" for message in given)
+    if results and results < sum(len(message.tool_calls) for message in given):
+        with suppress(MessageError):
+            listed = first(json_object(parsed(value)), "messages", "input")
+            told = said(listed, "user", "$.attributes.input.value")
+            if sum(message.role == "tool" for message in told) > results:
+                return told
+    return given
 
 
 def _model(llm: JsonObject) -> str | None:
