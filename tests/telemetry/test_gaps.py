@@ -414,3 +414,10 @@ def test_spans_of_strands_before_its_operations_had_names_are_read() -> None:
     assert told(answer) == ["Where?", "find", "here", "Here."]
     assert answer.usage is not None
     assert (answer.agent, answer.usage.input, answer.usage.requests) == ("shop", 10, 2)
+
+
+def test_a_failed_tool_before_an_answer_that_was_not_recorded_is_no_reason() -> None:
+    failed = moved({**tool(), "status": FAILED}, 1, 2)
+    last = moved(span(4, 1, {"gen_ai.operation.name": "chat"}), 3, 4)
+    answers, report = join(export(root(), without_output(inside(2, [user("Where?")], ASKS)), failed, last))
+    assert (answers, sum(report.without_answer.values())) == ([], 1)
