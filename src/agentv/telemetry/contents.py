@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.reading import PROMPT, RESPONSE, read_text_or_messages
+from agentv.messages.shapes.google import content_of as google_content_of
 from agentv.messages.shapes.reading import join_reasoning, read_messages
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
@@ -95,7 +96,8 @@ def conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
     for message in messages:
         parts = _parts_of(message)
         if parts is None or not isinstance(message, Mapping):
-            made.append(_with_known_role(message))
+            is_of_google = isinstance(message, Mapping) and isinstance(message.get("parts"), list)
+            made.append(message if is_of_google else _with_known_role(message))
             continue
         pieces = _pieces_of(parts)
         made += _with_parts(message, pieces[0])
@@ -206,7 +208,7 @@ def _parts_of(message: JsonValue) -> list[JsonValue] | None:
         return None
     parts = message.get("parts")
     if isinstance(parts, list):
-        return parts
+        return None if google_content_of(message) is not None else parts
     content = message.get("content")
     of_converse = converse_parts(content)
     if of_converse is not None:

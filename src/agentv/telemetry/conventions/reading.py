@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from agentv.telemetry.conventions.adk import read_adk
 from agentv.telemetry.conventions.ai_sdk import read_ai_sdk
 from agentv.telemetry.conventions.gen_ai import read_gen_ai
 from agentv.telemetry.conventions.gen_ai_events import read_events
@@ -57,6 +58,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("OpenLLMetry", ("traceloop.",), read_openllmetry, "traceloop/openllmetry@0129a0a5c032"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
+    Convention("ADK", ("gcp.vertex.agent.llm_",), read_adk, "google/adk-python@ce2eb863b80b"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
     Convention(
         "Logfire",
@@ -76,6 +78,7 @@ _CONTENT = (
     *("langfuse.observation.input", "langfuse.observation.output", "langfuse.trace."),
     *("mlflow.spanInputs", "mlflow.spanOutputs"),
     *("request_data", "response_data"),
+    "gcp.vertex.agent.llm_",
 )
 """The beginnings of the attributes that hold messages, in the order of the conventions."""
 _DETAILS = "gen_ai.client.inference.operation.details"
