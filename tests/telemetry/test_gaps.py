@@ -414,3 +414,72 @@ def test_spans_of_strands_before_its_operations_had_names_are_read() -> None:
     assert told(answer) == ["Where?", "find", "here", "Here."]
     assert answer.usage is not None
     assert (answer.agent, answer.usage.input, answer.usage.requests) == ("shop", 10, 2)
+
+
+def test_a_failed_tool_before_an_answer_that_was_not_recorded_is_no_reason() -> None:
+    failed = moved({**tool(), "status": FAILED}, 1, 2)
+    last = moved(span(4, 1, {"gen_ai.operation.name": "chat"}), 3, 4)
+    answers, report = join(export(root(), without_output(inside(2, [user("Where?")], ASKS)), failed, last))
+    assert (answers, sum(report.without_answer.values())) == ([], 1)
+
+
+@pytest.mark.parametrize("operation", ["acompletion", "aresponses", "atext_completion", "anthropic_messages"])
+def test_async_calls_of_litellm_are_calls_of_models(operation: str) -> None:
+    named = {"gen_ai.operation.name": operation}
+    (answer,), _ = join(
+        export(call(1, [user("Where?")], ASKS, more=named)),
+        export(call(2, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=1, more=named)),
+    )
+    assert told(answer) == ["Where?", "find", "here", "Here."]
+    assert answer.usage is not None
+    assert answer.usage.requests == 2
+
+
+def test_requests_of_older_versions_of_adk_are_read() -> None:
+    called, found = {"function_call": {"name": "find", "args": {}}}, {"name": "find", "response": {"result": "here"}}
+    history = [
+        {"role": "user", "parts": [{"text": "Where?"}]},
+        {"role": "model", "parts": [called]},
+        {"role": "user", "parts": [{"function_response": found}]},
+    ]
+
+    def made(number: int, contents: list[Any], part: dict[str, Any]) -> dict[str, Any]:
+        usage = {"prompt_token_count": 5, "candidates_token_count": 1}
+        request = {"model": "gemini", "config": {"system_instruction": "Be kind."}, "contents": contents}
+        response = {"content": {"role": "model", "parts": [part]}, "usage_metadata": usage}
+        attributes = {
+            "gcp.vertex.agent.llm_request": json.dumps(request),
+            "gcp.vertex.agent.llm_response": json.dumps(response),
+            "gcp.vertex.agent.session_id": "s",
+        }
+        return moved(span(number, None, attributes), number, number + 0.5)
+
+    (answer,), _ = join(export(made(1, history[:1], called), made(2, history, {"text": "Here."})))
+    assert [told(answer)[place] for place in (0, 1, 2, 4)] == ["Be kind.", "Where?", "find", "Here."]
+    assert answer.messages[3].content == {"result": "here"}
+    assert answer.usage is not None
+    assert (answer.model, answer.session, answer.usage.input, answer.usage.requests) == ("gemini", "s", 10, 2)
+
+
+def test_unknown_roles_of_openllmetry_with_langchain_are_read() -> None:
+    call_of = {f"gen_ai.completion.0.tool_calls.0.{key}": value for key, value in (("id", "c1"), ("name", "find"))}
+    first = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": "Where?",
+        "gen_ai.completion.0.role": "unknown",
+        "gen_ai.completion.0.content": '""',
+        **call_of,
+    }
+    second = {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.0.content": "Where?",
+        "gen_ai.prompt.1.role": "assistant",
+        "gen_ai.prompt.1.content": "",
+        "gen_ai.prompt.2.role": "unknown",
+        "gen_ai.prompt.2.content": "here",
+        "gen_ai.completion.0.role": "assistant",
+        "gen_ai.completion.0.content": "Here.",
+    }
+    spans = (moved(span(number, None, given), number, number + 0.5) for number, given in enumerate((first, second), 1))
+    (answer,), _ = join(export(*spans))
+    assert told(answer) == ["Where?", "find", "here", "Here."]

@@ -282,7 +282,7 @@ class Trace:
             is_failed=root.error is not None,
             error=next((each.error for each in reached if each.error), None),
             exception=next((each.span.exception for each in reached if each.span.exception), None)
-            or next((each.error for each in reversed(members) if each.error), None),
+            or _last_error(members, calls),
             problem=next(
                 (each.facts.problem for each in members if each.facts is not None and each.facts.problem), None
             ),
@@ -365,6 +365,14 @@ def _tools_of(members: Iterable[ReadSpan]) -> list[ToolCall]:
         for each in members
         if each.facts is not None and each.facts.tool is not None
     ]
+
+
+def _last_error(members: Sequence[ReadSpan], calls: Sequence[ReadSpan]) -> str | None:
+    """Return why the last span that failed did so; None if the agent went on to a call of a model after it."""
+    failed = next((each for each in reversed(members) if each.error), None)
+    if failed is None or any(each.span.start_ns >= failed.span.end_ns for each in calls):
+        return None
+    return failed.error
 
 
 def _is_only_agent(members: Sequence[ReadSpan]) -> bool:

@@ -19,6 +19,10 @@ _KINDS: Mapping[str, Kind] = {
     "completion": "model",
     "generate_content": "model",
     "responses": "model",
+    "acompletion": "model",  # LiteLLM's names
+    "aresponses": "model",
+    "atext_completion": "model",
+    "anthropic_messages": "model",
     "invoke_agent": "agent",
     "invoke_workflow": "agent",
     "conversation": "agent",

@@ -22,15 +22,31 @@ def read_numbered(span: Span) -> Facts:
         value = nested.get(name)
         at = f"$.attributes.gen_ai.{name}"
         if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
-            rows = [chat_message(str(each.get("role") or role), _numbered(each)) for each in value]
+            rows = _with_known_roles(
+                [chat_message(str(each.get("role") or role), _numbered(each)) for each in value], role
+            )
             found[name] = read_rows(rows, at) if rows else ()
         elif value not in (None, "", []):
             found[name] = said(value, "user" if role == "user" else "assistant", at)
     return Facts(input=found.get("prompt", ()), output=found.get("completion", ()))
 
 
+def _with_known_roles(rows: list[JsonObject], role: str) -> list[JsonObject]:
+    """Return messages in which `unknown`, which OpenLLMetry writes for some of LangChain's, is a role.
+
+    It is the assistant's in an answer; in a question the tool's after the assistant's messages, else the user's.
+    """
+    made: list[JsonObject] = []
+    for row in rows:
+        is_result = role == "user" and bool(made) and made[-1].get("role") in ("assistant", "tool")
+        made.append({**row, "role": "tool" if is_result else role} if row.get("role") == "unknown" else row)
+    return made
+
+
 def _numbered(message: JsonObject) -> JsonObject:
     content = message.get("content")
+    if content == '""':
+        return {**message, "content": ""}
     parts = parsed(content)
     is_parts = isinstance(parts, list) and all(isinstance(part, Mapping) and "type" in part for part in parts)
     return {**message, "content": parts if is_parts else content}

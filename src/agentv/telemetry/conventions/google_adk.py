@@ -1,26 +1,30 @@
 """Google's Agent Development Kit: requests and responses of models, in JavaScript, and before version 2 in Python."""
 
 from agentv.messages.shapes.reading import read_messages
+from agentv.messages.shapes.usages import read_usage
 from agentv.telemetry.contents import parsed, system_of
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import first, json_object, text_at
 from agentv.types.json_value import JsonValue, objects_of
 from agentv.types.messages import Message
+from agentv.types.usage import known_usage
 
 
 def read_google_adk(span: Span) -> Facts:
-    """Read a call of a model; tokens and tools follow `gen_ai.*`."""
+    """Read a call of a model; spans of tools have an empty request, and follow `gen_ai.*`."""
     attributes = span.attributes
     names = [f"gcp.vertex.agent.llm_{side}" for side in ("request", "response")]
     asked, answered = (json_object(parsed(attributes.get(name))) for name in names)
     config = json_object(asked.get("config"))
     answer = answered.get("content")
+    usage = read_usage(first(answered, "usage_metadata", "usageMetadata"))
     return Facts(
         kind="model" if asked else None,
         system=system_of(first(config, "systemInstruction", "system_instruction")),
         input=_contents(asked.get("contents"), f"$.attributes.{names[0]}"),
         output=_contents([answer] if answer else None, f"$.attributes.{names[1]}"),
+        usage=None if usage is None else known_usage(usage),
         model=text_at(asked, "model"),
         session=text_at(attributes, "gcp.vertex.agent.session_id"),
     )

@@ -83,7 +83,12 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("Haystack", ("haystack.",), read_haystack, "deepset-ai/haystack@d474bfc29281"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5 mastra-ai/mastra@b81dece1669f"),
     Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
-    Convention("Google ADK", ("gcp.vertex.agent.llm_",), read_google_adk, "google/adk-js@c638e7e22b37"),
+    Convention(
+        "Google ADK",
+        ("gcp.vertex.agent.llm_",),
+        read_google_adk,
+        "google/adk-js@c638e7e22b37 google/adk-python@ce2eb863b80b",
+    ),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
     Convention("VoltAgent", ("entity.type",), read_voltagent, "VoltAgent/voltagent@c17d3e548257"),
