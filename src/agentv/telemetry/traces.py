@@ -155,7 +155,14 @@ class Trace:
             if read.span.span_id in members:
                 yield self._agent(read, members[read.span.span_id])
             elif read.kind == "model" and self.owner(read) is None and not self._is_inside_call(read):
-                yield _call(read, self._tools_below(read))
+                yield _call(self._with_session(read), self._tools_below(read))
+
+    def _with_session(self, read: ReadSpan) -> ReadSpan:
+        """Return a call with the session that a span above it names, if it names none itself."""
+        facts = read.facts or Facts()
+        above = (each.facts.session for each in self.ancestors(read.span) if each.facts is not None)
+        session = facts.session or next(filter(None, above), None)
+        return read if session == facts.session else replace(read, facts=replace(facts, session=session))
 
     def judged_ids(self) -> set[str]:
         """Return the ids of the spans that belong to an invocation."""

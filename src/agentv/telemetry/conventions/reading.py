@@ -24,6 +24,7 @@ from agentv.telemetry.conventions.mlflow import read_mlflow
 from agentv.telemetry.conventions.monocle import read_monocle
 from agentv.telemetry.conventions.openinference import read_openinference
 from agentv.telemetry.conventions.openllmetry import read_openllmetry
+from agentv.telemetry.conventions.pipecat import read_pipecat
 from agentv.telemetry.conventions.pydantic_ai import read_pydantic_ai
 from agentv.telemetry.conventions.traceai import read_traceai
 from agentv.telemetry.facts import Facts
@@ -74,6 +75,12 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("Monocle", ("monocle_apptrace.",), read_monocle, "monocle2ai/monocle@012f9844bf52"),
     Convention("Haystack", ("haystack.",), read_haystack, "deepset-ai/haystack@d474bfc29281"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5"),
+    Convention(
+        "Pipecat",
+        ("turn.number", "conversation.type", "metrics.ttfb", "tool_count"),
+        read_pipecat,
+        "pipecat-ai/pipecat@4c4ee482f22d",
+    ),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
     Convention(
