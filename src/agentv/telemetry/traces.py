@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.telemetry.contents import with_calls, with_results
 from agentv.telemetry.conventions.reading import read_facts
 from agentv.telemetry.facts import Facts
-from agentv.telemetry.history import OpenEnds, message_key, without_silent_end
+from agentv.telemetry.history import Link, OpenEnds, message_key, without_silent_end
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, ToolCall
@@ -283,6 +283,8 @@ class Chain(Struct):
     end_ns: int
     is_answered: bool
     """True if the last call has an output."""
+    asked: tuple[Message, ...] = ()
+    """The input of the last call, without system messages."""
     count: int = 1
 
 
@@ -293,6 +295,7 @@ def _chains(calls: Sequence[ReadSpan]) -> list[Chain]:
         facts = read.facts or Facts()
         given = facts.given
         link = ends.find("", given, read.span.start_ns, facts.previous_id)
+        link = link or _link_by_input(chains, without_system(given), read.span.start_ns)
         chain = None if link is None else chains[link.name]
         if chain is None or link is None:
             name = read.span.span_id
@@ -307,9 +310,25 @@ def _chains(calls: Sequence[ReadSpan]) -> list[Chain]:
             chain.messages = (*before, *new, *facts.output)
             chain.end_ns, chain.count = read.span.end_ns, chain.count + 1
             chain.is_answered = bool(facts.output)
+        chain.asked = without_system(given)
         length = len(chain.messages) - len(facts.output)
         ends.add("", chain.messages, read.span.end_ns, name, facts.response_id, input_length=length)
     return list(chains.values())
+
+
+def _link_by_input(chains: dict[str, Chain], asked: Sequence[Message], start_ns: int) -> Link | None:
+    """Return the newest chain that ends with calls of tools and whose last input this input begins with.
+
+    Some instrumentations record neither the calls nor their results in the next input, or both as texts.
+    """
+    keys = [message_key(message) for message in asked]
+    for name, chain in reversed(chains.items()):
+        length = len(chain.asked)
+        is_asking = bool(chain.messages) and bool(chain.messages[-1].tool_calls) and chain.end_ns <= start_ns
+        if is_asking and length and keys[:length] == [message_key(message) for message in chain.asked]:
+            is_text = length < len(asked) and asked[length].role == "assistant"
+            return Link(name, length + is_text, is_incomplete=True)
+    return None
 
 
 def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
