@@ -242,6 +242,7 @@ RECORDINGS: Mapping[str, Recording] = {
         *("haystack-ai", "opentelemetry-haystack"),
         variables={"HAYSTACK_CONTENT_TRACING_ENABLED": "true"},
     ),
+    "pipecat": _own("pipecat", "with_pipecat.py", "pipecat-ai[openai,tracing]"),
     "livekit": _own("livekit", "with_livekit.py", "livekit-agents[openai]"),
     "openinference-smolagents": _openinference(
         "smolagents", "with_smolagents.py", "SmolagentsInstrumentor", "smolagents[openai]"

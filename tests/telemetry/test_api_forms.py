@@ -513,3 +513,43 @@ def test_a_pipeline_of_haystack_is_one_answer_with_the_tokens_of_its_generator()
     assert heard(answer) == [EXPECTED[0], EXPECTED[-1]]
     assert answer.usage is not None
     assert (answer.usage.input, answer.usage.output, answer.model) == (12, 5, "m-1")
+
+
+def in_agent(*calls: dict[str, Any]) -> TracedAnswer:
+    tool = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "find",
+        "gen_ai.tool.call.arguments": '{"order": "7"}',
+        "gen_ai.tool.call.result": RESULT,
+    }
+    agent = {**span(9, None, {"gen_ai.operation.name": "invoke_agent"}), "traceId": f"{7:032x}"}
+    answers, report = join(export(agent, {**span(8, 9, tool), "traceId": f"{7:032x}"}, *calls))
+    assert report.guessed == 0
+    (answer,) = answers
+    return answer
+
+
+def test_a_call_that_repeats_the_input_of_one_that_asked_for_a_tool_continues_it() -> None:
+    """OpenLIT records neither the call nor its result in the next input of the OpenAI Agents SDK."""
+    first = call(1, [user(QUESTION)], ASKED, trace=7, parent=9)
+    second = call(2, [user(QUESTION)], REPLIED, trace=7, parent=9, at_s=1)
+    assert heard(in_agent(first, second)) == EXPECTED
+
+
+def test_a_call_whose_input_has_the_call_of_a_tool_as_a_text_continues_it() -> None:
+    """smolagents tells its model of calls and results in texts."""
+    told = {"role": "assistant", "parts": [{"type": "text", "content": "Calling tools: find"}]}
+    first = call(1, [user(QUESTION)], ASKED, trace=7, parent=9)
+    second = call(2, [user(QUESTION), told, user("Observation: sent")], REPLIED, trace=7, parent=9, at_s=1)
+    messages = heard(in_agent(first, second))
+    assert [calls for _, _, calls in messages if calls] == [[CALLED]]
+    assert ("assistant", "Calling tools: find", []) not in messages
+    assert messages[-1] == EXPECTED[-1]
+
+
+def test_agents_that_are_asked_the_same_at_the_same_time_are_two_conversations() -> None:
+    first = call(1, [user(QUESTION)], ASKED, trace=7, parent=9)
+    second = call(2, [user(QUESTION)], REPLIED, trace=7, parent=9)
+    agent = {**span(9, None, {"gen_ai.operation.name": "invoke_agent"}), "traceId": f"{7:032x}"}
+    _, report = join(export(agent, first, second))
+    assert report.guessed == 1

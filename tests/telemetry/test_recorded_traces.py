@@ -62,8 +62,8 @@ def said(answer: TracedAnswer) -> list[tuple[str, str, list[tuple[str, object]]]
 
 
 def plain(text: str) -> str:
-    """Return a text without what a framework adds to a question or, as Google's, to the result of a tool."""
-    text = unqualified(text)
+    """Return a text without what a framework adds to a question or, as Google's or Pipecat's, to a tool's result."""
+    text = unqualified(json.loads(text) if text.startswith('"') else text)
     asked = next((question for question in shop.QUESTIONS if question in text), None)
     result = json.loads(text)["result"] if text.startswith("{") and '"result"' in text else text
     return asked or result
@@ -121,7 +121,7 @@ def test_calls_have_the_ids_of_their_results(name: str) -> None:
     [
         *("openinference-langchain", "official-langchain", "openllmetry-langchain", "langsmith"),
         *("ai-sdk-7", "openinference-ai-sdk", "laminar-js", "voltagent"),
-        *("langfuse-langchain", "laminar", "langwatch", "monocle"),
+        *("langfuse-langchain", "laminar", "langwatch", "monocle", "pipecat"),
     ],
 )
 def test_a_shared_thread_id_is_one_session_of_three_answers(name: str) -> None:

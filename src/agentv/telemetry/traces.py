@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agentv.telemetry.contents import parsed, with_calls, with_results
 from agentv.telemetry.conventions.reading import read_facts
 from agentv.telemetry.facts import Facts, Kind
-from agentv.telemetry.history import End, OpenEnds, is_over, message_key, without_silence
+from agentv.telemetry.history import End, Link, OpenEnds, is_over, message_key, without_silence
 from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, TextPart, ToolCall
@@ -234,7 +234,14 @@ class Trace:
             if read.span.span_id in members:
                 yield self._agent(read, members[read.span.span_id])
             elif read.kind == "model" and self.owner(read) is None and not self._is_inside_call(read):
-                yield _call(read, _tools_of(tools.get(read.span.span_id, ())))
+                yield _call(self._with_session(read), _tools_of(tools.get(read.span.span_id, ())))
+
+    def _with_session(self, read: ReadSpan) -> ReadSpan:
+        """Return a call with the session that a span above it names, if it names none itself."""
+        facts = read.facts or Facts()
+        above = (each.facts.session for each in self.ancestors(read.span) if each.facts is not None)
+        session = facts.session or next(filter(None, above), None)
+        return read if session == facts.session else replace(read, facts=replace(facts, session=session))
 
     def judged_ids(self) -> set[str]:
         """Return the ids of the spans that belong to an invocation."""
@@ -407,6 +414,8 @@ class Chain(Struct):
     end_ns: int
     is_answered: bool
     """True if the last call has an output."""
+    asked: tuple[Message, ...] = ()
+    """The input of the last call, without system messages."""
     count: int = 1
 
 
@@ -417,6 +426,7 @@ def _chains(calls: Sequence[ReadSpan]) -> list[Chain]:
         facts = read.facts or Facts()
         given = facts.given
         link = ends.find("", given, read.span.start_ns, facts.previous_id)
+        link = link or _link_by_input(chains, without_system(given), read.span.start_ns)
         chain = None if link is None else chains[link.end.name]
         if chain is None or link is None:
             name = read.span.span_id
@@ -430,9 +440,24 @@ def _chains(calls: Sequence[ReadSpan]) -> list[Chain]:
             chain.messages = (*before, *new, *facts.output)
             chain.end_ns, chain.count = read.span.end_ns, chain.count + 1
             chain.is_answered = bool(facts.output)
+        chain.asked = without_system(given)
         length = len(chain.messages) - len(facts.output)
         ends.add("", chain.messages, End(read.span.end_ns, name), facts.response_id, input_length=length)
     return list(chains.values())
+
+
+def _link_by_input(chains: dict[str, Chain], asked: tuple[Message, ...], start_ns: int) -> Link | None:
+    """Return the newest chain that ends with calls of tools and whose last input this input begins with.
+
+    Some instrumentations record neither the calls nor their results in the next input, or both as texts.
+    """
+    for name, chain in reversed(chains.items()):
+        length = len(chain.asked)
+        is_asking = bool(chain.messages) and bool(chain.messages[-1].tool_calls) and is_over(chain.end_ns, start_ns)
+        if is_asking and length and asked[:length] == chain.asked:
+            is_text = length < len(asked) and asked[length].role == "assistant"
+            return Link(End(chain.end_ns, name), length + is_text, is_incomplete=True)
+    return None
 
 
 def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -26,6 +26,7 @@ from agentv.telemetry.conventions.mlflow import read_mlflow
 from agentv.telemetry.conventions.monocle import read_monocle
 from agentv.telemetry.conventions.openinference import read_openinference
 from agentv.telemetry.conventions.openllmetry import read_openllmetry
+from agentv.telemetry.conventions.pipecat import read_pipecat
 from agentv.telemetry.conventions.pydantic_ai import read_pydantic_ai
 from agentv.telemetry.conventions.traceai import read_traceai
 from agentv.telemetry.conventions.voltagent import read_voltagent
@@ -88,6 +89,12 @@ CONVENTIONS: Final[Sequence[Convention]] = (
         ("gcp.vertex.agent.llm_",),
         read_google_adk,
         "google/adk-js@c638e7e22b37 google/adk-python@ce2eb863b80b",
+    ),
+    Convention(
+        "Pipecat",
+        ("turn.number", "conversation.type", "metrics.ttfb", "tool_count"),
+        read_pipecat,
+        "pipecat-ai/pipecat@4c4ee482f22d",
     ),
     Convention("Langfuse", ("langfuse.",), read_langfuse, "langfuse/langfuse-python@52ae5a8e00e5"),
     Convention("MLflow", ("mlflow.span",), read_mlflow, "mlflow/mlflow@00449464c3a4"),
