@@ -153,6 +153,27 @@ def test_a_part_of_a_stream_takes_its_cases_as_they_come(project: Project) -> No
     assert sorted(project.calls()) == sorted(f"c{number}" for number in range(40))
 
 
+def test_a_run_without_a_shard_is_marked_by_comparisons_and_passes_none_of_their_gates(project: Project) -> None:
+    project.cases = {f"c{number}": f"question {number}" for number in range(9)}
+    project.call("run", "suite.yaml", "--name", "old")
+    make_parts(project, 3, "--gate", "none")
+    *_, first, _, third = runs(project)
+    assert project.call("merge", first.run_id, third.run_id, "--name", "new")[0] == 3
+    new = runs(project)[-1].run_id
+    for names in (("old", "new"), ("new", "old"), ("old", "new", "old")):
+        code, said = project.call("compare", *names, "--gate", "regressions <= 0")
+        assert (code, "PASS" in said.splitlines()[-1], f"{new} lacks planned results" in said) == (3, False, True), said
+    assert project.call("compare", "old", "new", "--by", "suite", "--gate", "regressions <= 0")[0] == 3
+    code, said = project.call("compare", "old", "new")
+    assert (code, f"after   {new} new, lacks planned results" in said) == (0, True), said
+    sides = json.loads(project.call("compare", "old", "new", "--json")[1])
+    assert (sides["before"]["state"], sides["after"]["state"]) == ("finished", "incomplete")
+    said = project.call("run", "suite.yaml", "--baseline", "new")[1]
+    assert f"the baseline {new} lacks planned results: its missing results are not compared" in said
+    assert project.call("resume", "new")[0] == 0
+    assert project.call("compare", "old", "new", "--gate", "regressions <= 0")[0] == 0
+
+
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0"])
 def test_a_part_that_there_is_not_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="shard must be I/N"):

@@ -25,7 +25,7 @@ from agentv.scoring.comparison.compare import (
 )
 from agentv.scoring.comparison.gated import ComparedPairs
 from agentv.scoring.comparison.grouping import GROUPINGS, RowFilter, grouping_named, pair_groups
-from agentv.scoring.comparison.sides import Side, evaluator_of
+from agentv.scoring.comparison.sides import INCOMPLETE, Side, evaluator_of
 from agentv.scoring.comparison.unmatched import why_unmatched
 from agentv.scoring.counting.groups import no_group_message
 from agentv.scoring.gates.gates import COMPARE_METRICS, parse_gate
@@ -79,6 +79,8 @@ def _source(found: FoundScores) -> StoredSource | None:
 
 
 _TWO_RUNS = 2
+_VERBS = {"running": "is ", INCOMPLETE: ""}
+"""The verb before the text of the state of an unfinished run; "was " for others."""
 _CODES_BY_WEIGHT = (4, 5, 1, 3, 2, 0)
 """Exit codes of verdicts; of several verdicts, the first one in this order decides."""
 
@@ -265,7 +267,7 @@ def _verdict(comparison: Comparison, gates: tuple[ScopedGate, ...] | None, max_e
 def _unfinished_text(comparison: Comparison) -> str | None:
     """Return which runs may lack cases or were edited, so that no gate can pass; None if both are as recorded."""
     unfinished = [
-        f"{one_line(side.label)} is {state}" if side.state == "running" else f"{one_line(side.label)} was {state}"
+        f"{one_line(side.label)} {_VERBS.get(side.state, 'was ')}{state}"
         for side in (comparison.before, comparison.after)
         if (state := unfinished_text(side.state))
     ]
@@ -374,7 +376,7 @@ def command(runs: tuple[str, ...], *, gates: tuple[str, ...], as_json: bool, **g
 
     Exit codes without --gate: 0 compared; 3 no shared case has a score in both runs; 5 a run has no results, runs with
     several targets share no target, or no group (--by) is in both runs. With --gate: also 1 if a gate fails, and 3 if
-    a run is unfinished or its files were edited, or if more compared cases have errors than --max-errors
+    a run is unfinished, lacks planned results or was edited, or if more compared cases have errors than --max-errors
     allows. With --format agentv-ts: 0 if the mean did not fall, else 1.
     """
     if as_json:

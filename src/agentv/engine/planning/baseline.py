@@ -10,7 +10,7 @@ from agentv.scoring.comparison.compare import Comparison, compare_sides, summari
 from agentv.scoring.comparison.confirmations import Confirmations, suspected_cases
 from agentv.scoring.comparison.gated import ComparedRun
 from agentv.scoring.comparison.not_in_baseline import not_in_baseline
-from agentv.scoring.comparison.sides import RowPosition, Side, scored_row
+from agentv.scoring.comparison.sides import INCOMPLETE, RowPosition, Side, scored_row
 from agentv.scoring.comparison.suites import renamed_suites, renamed_text
 from agentv.scoring.counting.summary import Summary
 from agentv.storage.run.scores import FoundScores, find_scores
@@ -33,7 +33,8 @@ def baseline_warnings(baseline: FoundScores, suites: Iterable[str]) -> Iterator[
     if renamed:
         yield f"eval files of the baseline {baseline.side.label}: {renamed}"
     if baseline.side.state != "finished":
-        yield f"the baseline {baseline.side.label} did not finish: its missing results are not compared"
+        what = "lacks planned results" if baseline.side.state == INCOMPLETE else "did not finish"
+        yield f"the baseline {baseline.side.label} {what}: its missing results are not compared"
     if baseline.stored is not None:
         yield from (f"the baseline, run {baseline.stored.run_id}: {edit}" for edit in baseline.side.edits)
 

@@ -10,15 +10,12 @@ from agentv.scoring.gates.failing_cases import NO_CASES, ListedCase, ListedCases
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.types.errors import StorageError
 from agentv.types.json_value import JsonObject, JsonValue, objects_of
+from agentv.types.records.run import REPORTED
 from agentv.types.results import CaseId, RowState, RunReport, RunVerdict, gate_from_json, gate_to_json
 from agentv.types.summaries import BaselineSummary, baseline_from_json, baseline_to_json
 
 if TYPE_CHECKING:
     from agentv.storage.run.stored import StoredRun
-
-
-REPORTED = "reported"
-"""The event with the verdict of a run, written just before the run ends."""
 
 
 class RecordedReport(Struct, frozen=True):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.engine.calling.budget import BudgetStop
 from agentv.engine.planning.plan import CaseTask, RowCount, RunPlan
 from agentv.engine.planning.selection import why_nothing_selected
-from agentv.engine.running.recorded_report import REPORTED, reported_fields
+from agentv.engine.running.recorded_report import reported_fields
 from agentv.evaluators.watched_files import WatchedFiles
 from agentv.loading.files.places import is_folder_path
 from agentv.loading.suites.suites import relative_name
@@ -40,7 +40,7 @@ from agentv.types.protocols import ResultStore, why_lost
 from agentv.types.provider import CallRecord
 from agentv.types.records.answer import Answer, ResultKey
 from agentv.types.records.result import CaseResult
-from agentv.types.records.run import CaseRecord
+from agentv.types.records.run import REPORTED, CaseRecord
 from agentv.types.results import RunReport, RunState
 
 if TYPE_CHECKING:

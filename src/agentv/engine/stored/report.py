@@ -333,7 +333,7 @@ def _load_basis(run: StoredRun) -> VerdictBasis:
     gates = _gates(run) if recorded is None or not recorded.has_gates else recorded.gates
     return VerdictBasis(
         state=_state(run),
-        planned=_planned(run) if recorded is None else recorded.planned,
+        planned=run.planned(),
         gates=gates,
         max_errors=stored_options(run.run.plan).max_errors,
         recorded=recorded,
@@ -387,11 +387,6 @@ def _older_notes(basis: VerdictBasis) -> tuple[str, ...]:
 def _state(run: StoredRun) -> RunState:
     state = run.state()
     return cast(RunState, state) if state in get_args(RunState) else "failed"
-
-
-def _planned(run: StoredRun) -> int | None:
-    rows = run.run.plan.get("rows")
-    return rows if isinstance(rows, int) else None
 
 
 def _gates(run: StoredRun) -> tuple[ScopedGate, ...] | None:

@@ -18,7 +18,7 @@ from agentv.reports.text.amounts import (
 from agentv.reports.text.printable import one_line
 from agentv.scoring.comparison.compare import Comparison
 from agentv.scoring.comparison.measured import MeasureDifference
-from agentv.scoring.comparison.sides import COST, LATENCY, PASSED, SCORE, TOKENS, Side, evaluator_of
+from agentv.scoring.comparison.sides import COST, INCOMPLETE, LATENCY, PASSED, SCORE, TOKENS, Side, evaluator_of
 from agentv.scoring.results.aggregation import row_state
 from agentv.scoring.statistics.power import MIN_CASES
 from agentv.types.records.result import CaseResult
@@ -85,6 +85,8 @@ EDITED = "edited after it was written"
 
 def unfinished_text(state: str) -> str:
     """Return the state of an unfinished run, such as `interrupted before its end`; empty for a finished one."""
+    if state == INCOMPLETE:
+        return "lacks planned results"
     if state == "running":
         return "being written"
     return "" if state == "finished" else f"{state} before its end"

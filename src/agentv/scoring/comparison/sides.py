@@ -19,6 +19,8 @@ from agentv.types.usage import Usage
 SCORE, PASSED = "score", "pass"
 COST, LATENCY, TOKENS = "cost_usd", "latency_s", "tokens"
 SPENDING = (COST, LATENCY, TOKENS)
+INCOMPLETE = "incomplete"
+"""The state of a side whose run finished without all of its planned results, such as one merged without a shard."""
 _EVALUATOR = "evaluator:"
 _NO_SCORE = -1.0
 """Ranks a row without a score as the worst of its case, so that comparisons show why it has none."""

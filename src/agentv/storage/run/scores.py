@@ -13,6 +13,7 @@ from agentv.scoring.comparison.case_numbers import CaseNumbers
 from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowFilter
 from agentv.scoring.comparison.sides import (
     COST,
+    INCOMPLETE,
     LATENCY,
     TOKENS,
     RowPosition,
@@ -114,16 +115,22 @@ def load_side(
     side = Side(chosen.label(stored.run_id), run_json, state=state, edits=checked.edits, numbers=numbers)
     grouped = GroupedSide(side, by)
     try:
-        _add_rows(grouped, stored, chosen)
+        stored_results = _add_rows(grouped, stored, chosen)
     except StorageError as error:
         raise checked.explained(error) from None
+    if state == "finished" and stored_results < (stored.planned() or 0):
+        for each in (side, *grouped.groups.values()):
+            each.state = INCOMPLETE
     return grouped
 
 
-def _add_rows(grouped: GroupedSide, stored: StoredRun, chosen: RowFilter) -> None:
+def _add_rows(grouped: GroupedSide, stored: StoredRun, chosen: RowFilter) -> int:
+    """Add the chosen results and all cases; return the number of results that count, chosen or not."""
     side, by = grouped.whole, grouped.by
+    results = 0
     decode = _decode_row if by is None else _decode_groupable_row
     for number, offset, line in stored.current_lines(_RESULTS):
+        results += 1
         try:
             row = _decode_any(line, decode, _Row if by is None else _GroupableRow)
             if row.schema != RESULT_SCHEMA:
@@ -143,6 +150,7 @@ def _add_rows(grouped: GroupedSide, stored: StoredRun, chosen: RowFilter) -> Non
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{stored.folder / _CASES}:{number}: {reason(error)}") from error
         side.add_case(case.suite, case.eval_id, case.case_key, prompt=case.prompt)
+    return results
 
 
 def _decode_any(line: bytes, decode: Callable[[bytes], _Row], kind: type[_Row]) -> _Row:

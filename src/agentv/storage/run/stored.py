@@ -32,7 +32,7 @@ from agentv.types.json_value import JsonObject
 from agentv.types.records.answer import Answer, Rerun, ResultKey
 from agentv.types.records.label import Label
 from agentv.types.records.result import CaseResult
-from agentv.types.records.run import CaseRecord, EventRecord, RunRecord
+from agentv.types.records.run import REPORTED, CaseRecord, EventRecord, RunRecord
 
 _BUFFER_BYTES = 16 * 1024
 _ANSWERS_FILE, _RESULTS_FILE = "answers.jsonl", "results.jsonl"
@@ -269,6 +269,19 @@ class StoredRun:
     def state(self) -> str:
         """Return the state that the last writer recorded, else `running` or `interrupted`."""
         return self.ended() or ("running" if is_being_written(self.folder) else "interrupted")
+
+    def planned(self) -> int | None:
+        """Return the planned number of results, as the last writer reported it or else as in the plan; None if unknown.
+
+        Of a stream, only the report has the number.
+        """
+        planned = self.run.plan.get("rows")
+        for event in self.events():
+            if event.type == "started":
+                planned = self.run.plan.get("rows")
+            elif event.type == REPORTED:
+                planned = event.fields.get("planned")
+        return planned if isinstance(planned, int) else None
 
     def ended(self) -> str | None:
         """Return the final state that the last writer recorded, or None."""

@@ -10,6 +10,9 @@ from agentv.types.messages import StoredMessages
 from agentv.types.messages_json import content_text
 from agentv.types.stored import CASE_SCHEMA, RUN_SCHEMA, always
 
+REPORTED = "reported"
+"""The event with the verdict of a run, written just before the run ends."""
+
 
 class RunRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The content of `run.json`."""
