@@ -165,6 +165,7 @@ class ResultLineReader:
         if generation:
             batch.has_generations = True
         state = row.status if row.status in ("error", "skipped") else row.verdict or row.status
+        score = None if state == "error" else row.score  # older versions stored one
         outcome_set = self._outcome_set(row.evaluator_results, batch)
         cell = self._cell((slot.suite, slot.target, slot.prompt or "", state, tag_set, outcome_set), batch)
         if not generation:
@@ -174,7 +175,7 @@ class ResultLineReader:
         batch.rows.append(
             (
                 *(self._run, batch.lines, offset, size - 1, generation, generation == 0),
-                *(cell, _RANKS.get(state, len(_RANKS)), slot.eval_id, slot.trial, metadata_set, row.score),
+                *(cell, _RANKS.get(state, len(_RANKS)), slot.eval_id, slot.trial, metadata_set, score),
                 *(known_cost(row.cost_usd), known_duration(row.duration_ms), answer),
             )
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from agentv.storage.index.row_query import SortKey
 
-VERSION = 10
+VERSION = 11
 """Stored in the file. An index of another version is emptied and rebuilt."""
 
 APPLICATION_ID = 0x61677476

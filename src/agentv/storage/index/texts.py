@@ -93,6 +93,11 @@ class _EvaluatorText(Subset, frozen=True):
     misses: object = ()
     error: object = None
 
+    @property
+    def judged_score(self) -> float | None:
+        """The score; None if the evaluator failed."""
+        return None if self.error is not None else self.score
+
 
 class _ResultText(Subset, frozen=True):
     WHOLE = CaseResult
@@ -171,7 +176,8 @@ class TextReader:
         except (ValueError, RecursionError) as error:
             raise StorageError(f"{self._folder / _RESULTS_FILE}:{row.line}: {error}") from error
         reasons = tuple(
-            Reason(each.name, each.score, each.verdict, self._reason(each, limit)) for each in found.evaluator_results
+            Reason(each.name, each.judged_score, each.verdict, self._reason(each, limit))
+            for each in found.evaluator_results
         )
         return RowTexts(question, self._text(found.candidate_answer, limit), self._message(found.error, limit), reasons)
 

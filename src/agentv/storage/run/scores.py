@@ -12,6 +12,7 @@ from msgspec import Struct
 from agentv.scoring.comparison.case_numbers import CaseNumbers
 from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowFilter
 from agentv.scoring.comparison.sides import (
+    SCORE,
     COST,
     INCOMPLETE,
     LATENCY,
@@ -186,7 +187,7 @@ def _scored_row(row: _Row, position: RowPosition) -> ScoredRow:
 def _kind(row: _GroupableRow, scored: ScoredRow) -> RowKind:
     return RowKind(
         state=scored.state,
-        score=row.score,
+        score=scored.measures.get(SCORE),
         suite=scored.slot.suite,
         target=scored.slot.target,
         dataset=row.dataset,
