@@ -1,4 +1,4 @@
-"""Logs that inspect_ai 0.3.285 wrote (tests/fixtures/inspect/README.md), as records of a run."""
+"""Logs that inspect_ai 0.3.285 and 0.3.52 wrote (tests/fixtures/inspect/README.md), as records of a run."""
 
 import json
 import shutil
@@ -10,7 +10,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
-from agentv.importers.inspect_log import InspectLog, read_inspect_log, to_score
+from agentv.importers.inspect_log import InspectLog, read_inspect_log
+from agentv.importers.inspect_scores import scorer_of_log, to_score
 from agentv.types.errors import EvalFileError
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "inspect"
@@ -63,7 +64,7 @@ def test_a_sample_keeps_question_reference_calls_and_usage() -> None:
     usage = first.answer.usage
     assert usage is not None
     assert (usage.input, usage.output, usage.total, usage.requests) == (20, 10, 30, 2)
-    assert [(found.name, found.score, found.weight) for found in first.evaluators] == [
+    assert [(found.name, found.score, found.weight) for found in first.scores.results] == [
         ("includes", 1.0, 1.0),
         ("closeness", 0.75, 0.0),
     ]
@@ -107,7 +108,7 @@ def test_a_value_that_is_no_score_is_kept_in_the_metadata_and_noted(tmp_path: Pa
     log = changed(tmp_path, includes="C", closeness=7)
     samples = list(log.samples)
     assert samples[0].case.metadata["inspect_scores"] == {"closeness": 7}
-    assert [found.name for found in samples[0].evaluators] == ["includes"]
+    assert [found.name for found in samples[0].scores.results] == ["includes"]
     assert [note.message for note in log.notes] == ["7 is not a score between 0 and 1"] * 3
 
 
@@ -119,8 +120,81 @@ def test_a_score_that_is_not_known_leaves_the_sample_without_a_verdict(tmp_path:
 def test_a_score_with_several_values_becomes_several_evaluators(tmp_path: Path) -> None:
     log = changed(tmp_path, includes={"facts": 1, "tone": 0})
     sample = next(log.samples)
-    assert [(found.name, found.score) for found in sample.evaluators] == [("includes.facts", 1), ("includes.tone", 0)]
+    assert [(found.name, found.score) for found in sample.scores.results] == [
+        ("includes.facts", 1),
+        ("includes.tone", 0),
+    ]
     assert sample.row(0, "run").score == 0.5
+
+
+def test_a_lost_part_of_a_score_never_passes(tmp_path: Path) -> None:
+    rows = [outcome(changed(tmp_path, includes={"facts": facts, "tone": 7})) for facts in (1, 0)]
+    assert [row[0][2:4] for row in rows] == [("skipped", None), ("fail", 0)]
+
+
+def test_a_log_of_an_old_inspect_counts_its_first_scorer() -> None:
+    log = read_inspect_log(LOGS / "old.json")
+    samples = list(log.samples)
+    assert [(found.name, found.score, found.weight) for found in samples[0].scores.results] == [
+        ("includes", 1, 1), ("match", 0, 0), ("parts.facts", 1, 0), ("parts.tone", 0.5, 0)]  # fmt: skip
+    assert [sample.row(0, "run").status for sample in samples] == ["pass", "fail"]
+    assert log.notes == []
+
+
+def given(scorers: list[str], scored: list[str] | None, headline: str | None = None) -> dict[str, Any]:
+    results = None if scored is None else {"scores": [{"name": "x", "scorer": name} for name in scored]}
+    if results is not None and headline is not None:
+        results["headline"] = {"scorer": headline}  # type: ignore[assignment]
+    return {"eval": {"scorers": [{"name": name} for name in scorers]}, "results": results}
+
+
+@pytest.mark.parametrize(
+    ("log", "scorer"),
+    [
+        (given(["includes", "match"], ["match", "includes"]), "includes"),
+        (given(["includes", "match"], ["match", "includes"], "match"), "match"),
+        (given(["includes"], ["match"]), "match"),  # `inspect score --action overwrite`
+        (given([], ["match", "includes"]), "match"),  # inspect 0.3.52
+        (given(["package/mine"], ["mine", "match"]), "mine"),
+        (given(["package/mine", "match"], None), "mine"),  # cancelled
+        (given([], None), None),
+    ],
+)
+def test_the_scorer_that_counts_is_one_that_has_scores(log: dict[str, Any], scorer: str | None) -> None:
+    assert scorer_of_log(log) == scorer
+
+
+def without_scorers(tmp_path: Path, scores: list[dict[str, Any] | None]) -> InspectLog:
+    """Return a log that names no scorer, as one of inspect 0.3.52 that was cancelled."""
+    log = json.loads((LOGS / "capitals.json").read_text())
+    log["eval"]["scorers"], log["results"] = None, None
+    for sample, values in zip(log["samples"], scores, strict=True):
+        sample["scores"] = values and {name: {"value": value} for name, value in values.items()}
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    return read_inspect_log(tmp_path / "log.json")
+
+
+def test_without_a_named_scorer_the_first_one_of_all_samples_counts(tmp_path: Path) -> None:
+    log = without_scorers(tmp_path, [None, {"match": "C", "includes": "I"}, {"includes": "C"}])
+    rows = [sample.row(0, "run") for sample in log.samples]
+    assert [(row.status, row.reasoning) for row in rows] == [
+        ("skipped", "the log has no score of this sample"),
+        ("pass", None),
+        ("skipped", "the log has no score of match for this sample"),
+    ]
+    assert [(found.name, found.weight) for found in rows[2].evaluator_results] == [("includes", 0)]
+    [note] = log.notes
+    assert (note.json_path, note.severity) == ("samples/jp.scores", "error")
+    assert note.message == "there is no score of match, the scorer that counts"
+
+
+def test_the_single_score_of_the_first_version_counts(tmp_path: Path) -> None:
+    def make_old(log: dict[str, Any]) -> None:
+        log["eval"]["scorers"], log["results"] = None, None
+        log["samples"][0].pop("scores")
+        log["samples"][0]["score"] = {"value": "C"}
+
+    assert outcome(with_sample(tmp_path, make_old)) == [("fr", 0, "pass", 1.0, None)]
 
 
 def test_texts_that_a_log_stores_apart_are_put_in_place(tmp_path: Path) -> None:

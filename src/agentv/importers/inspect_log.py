@@ -16,6 +16,7 @@ from zlib import crc32
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.importers.inspect_scores import CountedScorer, SampleScores, read_scores, scorer_of_log
 from agentv.loading.files.json_stream import JsonLimitError, JsonLimits, parse_except
 from agentv.loading.files.text import MAX_BYTES, TOO_LARGE, open_file, shown
 from agentv.loading.models.reader import kind_of
@@ -28,7 +29,6 @@ from agentv.scoring.results.aggregation import (
     row_status,
 )
 from agentv.types.errors import EvalFileError, MessageError, MissingExtraError
-from agentv.types.evaluation import EvaluatorResult, verdict_of
 from agentv.types.failures import Failure, FailureKind
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
@@ -63,7 +63,6 @@ _START_BYTES = 200
 _MAX_SHOWN_CHARACTERS = 60
 _CREATED_PATH = "$.eval.created"
 _ATTACHMENT_PREFIX = "attachment://"
-_SCORES_OF_WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _RUN_STATES = {"success": "finished", "error": "failed", "cancelled": "interrupted", "started": "interrupted"}
 
 
@@ -79,13 +78,14 @@ class Sample(Struct, frozen=True):
 
     case: CaseRecord
     answer: Answer
-    evaluators: tuple[EvaluatorResult, ...]
+    scores: SampleScores
     dataset: str
 
     def row(self, answer_seq: int | None, run_id: str) -> CaseResult:
-        """Return the result of the sample: an error if the sample failed, else skipped if it has no scores."""
-        answer, fields = self.answer, case_fields(self.evaluators)
-        score = evaluators_score(self.evaluators) if self.evaluators and answer.error is None else None
+        """Return the result of the sample: an error if the sample failed, else skipped if its score is not known."""
+        answer, evaluators, unscored = self.answer, self.scores.results, self.scores.unscored
+        fields = case_fields(evaluators)
+        score = evaluators_score(evaluators) if unscored is None and answer.error is None else None
         return CaseResult(
             run_id=run_id,
             timestamp=answer.ended_at,
@@ -93,18 +93,18 @@ class Sample(Struct, frozen=True):
             dataset=self.dataset,
             status="error" if answer.error is not None else "skipped" if score is None else row_status(score),
             score=score,
-            verdict=None if score is None else case_verdict(score, self.evaluators),
+            verdict=None if score is None else case_verdict(score, evaluators),
             answer_key=answer.answer_key,
             answer_ref=None if answer_seq is None else AnswerRef(answer_seq),
             metadata=self.case.metadata,
             tags=self.case.tags,
             hits=fields.hits,
             misses=fields.misses,
-            reasoning=fields.reasoning,
+            reasoning=unscored if score is None and answer.error is None else fields.reasoning,
             expected_aspect_count=fields.expected_aspect_count,
             candidate_answer=answer.text,
             empty_answer=answer.error is None and not answer.text.strip(),
-            evaluator_results=self.evaluators,
+            evaluator_results=evaluators,
             output_messages=answer.output_messages,
             usage_by=UsageBy.of(Spent.of(answer.usage, answer.cost_usd)),
             cost_usd=answer.cost_usd,
@@ -132,8 +132,7 @@ class _Header(Struct, frozen=True):
     task: str
     model: str
     created: datetime
-    scorer: str
-    """The scorer whose scores count; all others have weight 0."""
+    scorer: CountedScorer
     tags: tuple[str, ...]
     notes: list[Problem]
 
@@ -189,15 +188,13 @@ def read_inspect_log(path: Path, *, limited: bool = True) -> InspectLog:
     spec = _object(log.get("eval"))
     if not isinstance(spec.get("task"), str) or not isinstance(spec.get("model"), str):
         raise _log_error(path, "the log names no task or no model")
-    scorers = [str(_object(item).get("name")) for item in _list(spec.get("scorers"))]
-    headline = _object(_object(log.get("results")).get("headline")).get("scorer")
     tags = tuple(str(tag) for tag in _list(spec.get("tags")))
     header = _Header(
         path=shown(path),
         task=str(spec["task"]),
         model=str(spec["model"]),
         created=datetime.fromtimestamp(0, UTC),
-        scorer=str(headline or (scorers[0] if scorers else "")),
+        scorer=CountedScorer(scorer_of_log(log)),
         tags=tags,
         notes=[],
     )
@@ -268,7 +265,9 @@ def _sample(header: _Header, sample: JsonObject) -> Sample:
     metadata: dict[str, JsonValue] = dict(header.object(f"{place}.metadata", sample.get("metadata")))
     if sample.get("limit"):
         metadata["inspect_limit"] = sample["limit"]
-    evaluators = _evaluators(header, place, header.object(f"{place}.scores", sample.get("scores")), metadata)
+    scores = read_scores(_scores(header, place, sample), header.scorer, f"{place}.scores", header.note)
+    if scores.other_values:
+        metadata["inspect_scores"] = scores.other_values
     expected = tuple(Message("assistant", text) for text in targets)
     case_key = digest([header.task, eval_id, [[message.role, message.content] for message in inputs], targets])
     case = CaseRecord(
@@ -283,9 +282,15 @@ def _sample(header: _Header, sample: JsonObject) -> Sample:
         tags=header.tags,
         metadata=metadata,
     )
-    return Sample(
-        case, _answer(header, sample, conversation, slot=slot, attachments=attachments), evaluators, header.task
-    )
+    return Sample(case, _answer(header, sample, conversation, slot=slot, attachments=attachments), scores, header.task)
+
+
+def _scores(header: _Header, place: str, sample: JsonObject) -> JsonObject:
+    """Return the scores of a sample by scorer. Logs of the first version have one `score`, without its scorer."""
+    if sample.get("scores") is None and sample.get("score") is not None:
+        return {header.scorer.name or "score": header.object(f"{place}.score", sample["score"])}
+    given = header.object(f"{place}.scores", sample.get("scores"))
+    return {name: header.object(f"{place}.scores.{name}", score) for name, score in given.items()}
 
 
 def _answer(
@@ -352,68 +357,6 @@ def _usage(header: _Header, place: str, sample: JsonObject, requests: int) -> tu
     )
     costs = [cost for part in parts.values() if isinstance(cost := part.get("total_cost"), int | float)]
     return usage, math.fsum(costs) if len(costs) == len(parts) else None
-
-
-def _evaluators(
-    header: _Header, place: str, scores: JsonObject, metadata: dict[str, JsonValue]
-) -> tuple[EvaluatorResult, ...]:
-    """Return a result for each score between 0 and 1; () if none of them is of the scorer that counts.
-
-    Other values are added to `metadata`, with a note for each one that is not null.
-    """
-    results: list[EvaluatorResult] = []
-    other_values: dict[str, JsonValue] = {}
-    for scorer, given in scores.items():
-        score = header.object(f"{place}.scores.{scorer}", given)
-        for name, value in _score_values(scorer, score.get("value")):
-            number = to_score(value)
-            if number is None:
-                other_values[name] = value
-                if value is not None:
-                    advice = "the value is in the metadata, under inspect_scores"
-                    message = f"{value!r} is not a score between 0 and 1"
-                    header.note(f"{place}.scores.{name}", message, advice, severity="error")
-                continue
-            explanation = score.get("explanation")
-            answer = score.get("answer")
-            text = explanation if isinstance(explanation, str) else str(answer or "")
-            results.append(
-                EvaluatorResult(
-                    name=name,
-                    type="inspect",
-                    score=number,
-                    weight=1.0 if scorer == header.scorer else 0.0,
-                    verdict=verdict_of(number),
-                    hits=(f"scored {value}",) if number == 1 else (),
-                    misses=() if number == 1 else (f"scored {value}",),
-                    reasoning=text or None,
-                )
-            )
-    if other_values:
-        metadata["inspect_scores"] = other_values
-    return tuple(results) if any(result.weight for result in results) else ()
-
-
-def _score_values(name: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
-    """Yield the name and value of a score, or of each of its parts if the value is an object or list."""
-    if isinstance(value, Mapping):
-        yield from ((f"{name}.{key}", item) for key, item in value.items())
-    elif isinstance(value, list):
-        yield from ((f"{name}.{index}", item) for index, item in enumerate(value))
-    else:
-        yield name, value
-
-
-def to_score(value: JsonValue) -> float | None:
-    """Return a score of inspect as a number from 0 to 1; None for any other value.
-
-    C is 1, P 0.5, I and N 0. `yes` and `true` are 1, `no` and `false` 0. A number from 0 to 1 is itself.
-    """
-    if isinstance(value, str):
-        return _SCORES_OF_WORDS.get(value, _SCORES_OF_WORDS.get(value.lower()))
-    if isinstance(value, bool | int | float) and 0 <= value <= 1:
-        return float(value)
-    return None
 
 
 def _messages(header: _Header, place: str, value: JsonValue) -> tuple[Message, ...]:
