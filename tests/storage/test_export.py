@@ -119,12 +119,3 @@ def test_values_that_are_not_json_are_exported_as_in_the_run_folder() -> None:
         "kept": [1, "a", None],
     }
     assert json.loads(compact_json(exported)) == exported
-
-
-def test_an_exported_error_of_the_single_form_keeps_its_evaluator() -> None:
-    failure = Failure("judge_error", "no JSON", stage="evaluator")
-    broken = replace(JUDGE, score=0.0, status="error", error=failure)
-    row = make_result(evaluator_results=(broken,), single_form=True, status="error", verdict=None, error=failure)
-    assert row.score is None
-    read = RESULTS.of_record(export_record(row))
-    assert [(each.score, each.status, each.error) for each in read.evaluator_results] == [(0.0, "error", failure)]

@@ -191,7 +191,7 @@ def _line_of(case: CaseOutcome, texts: CaseTexts) -> Line:
     name = " · ".join(filter(None, (row.eval_id, row.target, row.prompt, trial)))
     passed = f"{case.results - case.failed} of {case.results} passed" if case.results > 1 else ""
     said = (("question", texts.question), ("expected", texts.expected), ("answer", row.candidate_answer))
-    return Line(state, name, row.score, _missed_text(row), passed, texts=said)
+    return Line(state, name, row.judged_score, _missed_text(row), passed, texts=said)
 
 
 def _missed_text(row: CaseResult) -> str:

@@ -240,12 +240,12 @@ def _origin_of(row: CaseResult | None) -> Origin:
 
 
 def _outcome(judged: JudgedCriteria) -> Outcome:
+    score = judged.score.overall
     if judged.verdict is not None:
-        score = judged.score.overall
         return row_status(score or 0.0), score, judged.verdict, None
     messages = [f"{error.criterion or error.evaluator}: {error.message}" for error in judged.errors]
     kind = judged.errors[0].kind if messages else "evaluator_error"
-    return "error", None, None, Failure(kind, " | ".join(messages), stage="evaluator")
+    return "error", score, None, Failure(kind, " | ".join(messages), stage="evaluator")
 
 
 def prepare_given(task: CaseTask, stored: AnswerWithInput) -> PreparedCase:

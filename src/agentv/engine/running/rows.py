@@ -171,7 +171,7 @@ def judged_row(
     is_model: bool = False,
     outcome: Outcome | None = None,
 ) -> CaseResult:
-    """Return the row of a scored answer; if an evaluator that counts failed, the row has neither score nor verdict.
+    """Return the row of a scored answer; if an evaluator failed, the row has a score but no verdict.
 
     `outcome` is that of criteria; None if the evaluators of the case decide.
     """
@@ -257,11 +257,11 @@ def _outcome(case: EvalCase, answer: Answer, results: tuple[EvaluatorResult, ...
         return "error", None, None, answer.error
     if results and results[0].status == "skipped" and all(result.status == "skipped" for result in results):
         return "skipped", None, None, None
+    score = conversation_score(results, case.turn_rules) if case.is_conversation else evaluators_score(results)
     broken = first_failed(results)
     if broken is not None and broken.error is not None:
         message = f"evaluator {broken.name!r}: {broken.error.message}"
-        return "error", None, None, replace(broken.error, message=message, stage="evaluator")
-    score = conversation_score(results, case.turn_rules) if case.is_conversation else evaluators_score(results)
+        return "error", score, None, replace(broken.error, message=message, stage="evaluator")
     verdict = case_verdict(score, results, pass_score)
     if verdict == "pass" and _why_unchecked(case, results) is not None:
         return "skipped", None, None, None

@@ -75,7 +75,7 @@ def _cells(row: CaseResult) -> list[str]:
         row_state(row),
         row.status,
         row.verdict or "",
-        _number(row.score),
+        _number(row.judged_score),
         "" if row_state(row) == "pass" else _safe_text(row_reason(row)),
         _safe_text(row.candidate_answer),
         _safe_text(", ".join(row.tags)),

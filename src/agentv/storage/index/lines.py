@@ -165,7 +165,7 @@ class ResultLineReader:
         if generation:
             batch.has_generations = True
         state = row.status if row.status in ("error", "skipped") else row.verdict or row.status
-        score = None if state == "error" else row.score  # older versions stored one
+        score = None if state == "error" else row.score  # that of an error counts the failed judge as 0
         outcome_set = self._outcome_set(row.evaluator_results, batch)
         cell = self._cell((slot.suite, slot.target, slot.prompt or "", state, tag_set, outcome_set), batch)
         if not generation:

@@ -63,11 +63,11 @@ def upgrade_result(record: JsonObject) -> JsonObject:
 
 def _only_evaluator(record: JsonObject) -> object:
     """Return the list with the only evaluator of a record in the single form; [] if nothing was judged."""
-    error = record.get("evaluator_error")
-    if record.get("score") is None and error is None:
+    if record.get("score") is None:
         return []
     result_keys = ("status", "duration_ms", "cost_usd", "verdict", "error")
     top = {key: value for key, value in record.items() if key not in result_keys}
+    error = record.get("evaluator_error")
     if error is not None:
         top |= {"error": error, "status": "error"}
     return _evaluators([{**top, "name": "evaluator", "type": "llm_judge"}])

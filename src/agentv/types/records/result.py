@@ -110,10 +110,10 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     """How often the answer was judged again."""
     status: RowStatus
     """Strict: `pass` only for the score 1.0. It is `error` if an evaluator that is required or has weight could not
-    judge the answer: the row then has neither score nor verdict, and is excluded from every rate and mean.
+    judge the answer: the row then has a score but no verdict, and is excluded from every rate and mean.
     """
     score: StoredScore | None
-    """None if the answer was not judged, or not by all evaluators that count: an error is not a low score."""
+    """None if the answer was not judged."""
     verdict: Verdict | None
     """The quality band, which gates use; None if the answer was not judged."""
     hits: tuple[str, ...] = always(())
@@ -154,12 +154,7 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
     span_id: str = ""
 
     def __post_init__(self) -> None:
-        """Copy the fields of `slot` to the row; if there is none, as in an exported row, build it from these fields.
-
-        A row with an error has no score; those of older versions counted the evaluator that failed as 0.
-        """
-        if self.status == "error" and self.score is not None:
-            force_setattr(self, "score", None)
+        """Copy the fields of `slot` to the row; if there is none, as in an exported row, build it from these fields."""
         slot = self.slot
         if slot is _NO_SLOT:
             slot = ResultKey(self.suite, self.eval_id, self.target, trial=self.trial, prompt=self.prompt)
@@ -205,11 +200,16 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
         """The results of evaluators that did not pass the answer or could not judge it; none of skipped ones."""
         return tuple(each for each in self.evaluator_results if each.passed is not True and each.status != "skipped")
 
+    @property
+    def judged_score(self) -> float | None:
+        """The score; None for an error, whose score counts the evaluator that failed as 0."""
+        return None if self.status == "error" else self.score
+
     def _view(self) -> View:
         state = "error" if self.status == "error" else self.verdict or self.status
         place = " · ".join(filter(None, (self.eval_id, self.target, self.prompt)))
         trial = f" · trial {self.trial}" if self.trial else ""
-        heading = f"{state.upper()} {score_text(self.score)} {place}{trial}"
+        heading = f"{state.upper()} {score_text(self.judged_score)} {place}{trial}"
         if self.error is not None:
             heading = f"{heading}: {one_line(self.error.message)}"
         failures = self.failures
