@@ -26,7 +26,7 @@ from agentv.types.messages_json import content_text
 TRACES = Path(__file__).parents[1] / "fixtures" / "traces"
 RECORDED = json.loads((TRACES / "recorded.json").read_text())
 WITHOUT_ANSWERS = ("without-content", "without-calls", "openllmetry-openai-agents-chat")
-WITHOUT_IDS = ("openinference-google-genai", "openinference-haystack")
+WITHOUT_IDS = ("openinference-google-genai", "openinference-haystack", "adk-1.0")
 """Their spans have no ids of calls; the spans of Haystack have no results of tools either."""
 COMPLETE = sorted(set(RECORDED) - set(WITHOUT_ANSWERS))
 EQUAL = [name for name in COMPLETE if name not in ("openinference-smolagents", "openinference-haystack")]
@@ -63,7 +63,7 @@ def plain(text: str) -> str:
     """Return a text without what a framework adds to a question or, as Google's, to the result of a tool."""
     text = unqualified(text)
     asked = next((question for question in shop.QUESTIONS if question in text), None)
-    result = json.loads(text)["result"] if text.startswith('{"result"') else text
+    result = json.loads(text)["result"] if text.startswith(('{"result"', '{\n  "result"')) else text
     return asked or result
 
 
