@@ -340,6 +340,35 @@ RECORDINGS: Mapping[str, Recording] = {
         ("@mastra/core", "@mastra/observability", "@mastra/otel-exporter", "@ai-sdk/openai", "zod", _EXPORTER_JS[1]),
         ("with_mastra.mjs",),
     ),
+    "logfire-openai-agents-chat": Recording(
+        "logfire-agents",
+        ("openai-agents", "logfire", "opentelemetry-exporter-otlp-proto-http"),
+        ("with_openai_agents.py", "logfire", "chat"),
+    ),
+    "openllmetry-langchain-0.40": Recording(
+        "old-ollm40-lc",
+        (
+            *("opentelemetry-instrumentation-langchain==0.40.0", "langchain==0.3.25", "langchain-openai==0.3.17"),
+            *(
+                "langgraph==0.4.5",
+                "langgraph-prebuilt==0.1.8",
+                "langchain-community==0.3.23",
+                "setuptools<80",
+                "wrapt<2",
+            ),
+            *("opentelemetry-sdk==1.33.0", "opentelemetry-exporter-otlp-proto-http==1.33.0"),
+        ),
+        ("with_langgraph.py", "opentelemetry.instrumentation.langchain:LangchainInstrumentor"),
+    ),
+    "langfuse-langchain-3.0": Recording(
+        "old-lfc",
+        ("langfuse==3.0.8", "langchain==0.3.23", "langchain-openai==0.3.12", "langgraph==0.3.27"),
+        ("with_langgraph.py", "langfuse"),
+    ),
+    "adk-1.0": _own("old-adk10", "with_adk_1.py", "google-adk==1.0.0", "setuptools<80", "deprecated"),
+    "strands-0.1": Recording(
+        "old-strands01", ("strands-agents[openai,otel]==0.1.9", *_EXPORTER), ("with_strands.py", "unnamed")
+    ),
     "without-content": _raw(*_GENAI_OPENAI),
     "without-calls": _agents(_OFFICIAL_AGENTS, _OFFICIAL, "chat", _LATEST),
 }
@@ -416,7 +445,7 @@ def versions(recording: Recording) -> dict[str, str]:
     command = [os.environ.get("UV", "uv"), "pip", "list", "--quiet", "--format=json", "--python", python]
     listed = subprocess.run(command, capture_output=True, check=True)
     wanted = ("openai", "opentelemetry-instrumentation", "openinference", "lang", "log", "mlf", "pydantic-ai")
-    named = tuple(re.split(r"[<\[]", package)[0] for package in recording.packages)
+    named = tuple(re.split(r"[<=\[]", package)[0] for package in recording.packages)
     found = {each["name"]: each["version"] for each in json.loads(listed.stdout)}
     return {name: version for name, version in found.items() if name.startswith(wanted) or name in named}
 
@@ -434,10 +463,12 @@ def record(name: str) -> dict[str, object]:
             "ANTHROPIC_BASE_URL": model.url,
             "ANTHROPIC_API_KEY": "none",
             "GEMINI_BASE_URL": model.url,
+            "GOOGLE_GEMINI_BASE_URL": model.url,
             "GOOGLE_API_KEY": "none",
             "OTEL_EXPORTER_OTLP_ENDPOINT": url,
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
             "LANGFUSE_BASE_URL": url,
+            "LANGFUSE_HOST": url,
             "LANGFUSE_PUBLIC_KEY": "pk",
             "LANGFUSE_SECRET_KEY": "sk",
             "DO_NOT_TRACK": "1",

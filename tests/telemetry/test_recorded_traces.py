@@ -26,7 +26,7 @@ from agentv.types.messages_json import content_text
 TRACES = Path(__file__).parents[1] / "fixtures" / "traces"
 RECORDED = json.loads((TRACES / "recorded.json").read_text())
 WITHOUT_ANSWERS = ("without-content", "without-calls", "openllmetry-openai-agents-chat")
-WITHOUT_IDS = ("openinference-google-genai", "openinference-haystack", "adk-js")
+WITHOUT_IDS = ("openinference-google-genai", "openinference-haystack", "adk-js", "adk-1.0")
 """Their spans have no ids of calls; the spans of Haystack have no results of tools either."""
 WITH_TOTALS = ("voltagent",)
 """Their spans have the tokens of all calls, and not those of each call."""

@@ -1,4 +1,4 @@
-"""Ask an agent of the OpenAI Agents SDK: MODULE:CLASS of each instrumentation, by commas; `chat` or `responses`."""
+"""Ask an agent of the OpenAI Agents SDK: MODULE:CLASS of each instrumentation, or `logfire`; `chat` or `responses`."""
 
 import sys
 
@@ -7,8 +7,18 @@ from asking import instrument, send_to_receiver
 from shop import MODEL, QUESTIONS, SYSTEM, find_order
 
 set_tracing_disabled(False)
-provider = send_to_receiver()
-instrument(sys.argv[1], provider)
+if sys.argv[1] == "logfire":
+    import logfire
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+    exporter = SimpleSpanProcessor(OTLPSpanExporter())
+    logfire.configure(send_to_logfire=False, console=False, additional_span_processors=[exporter])
+    logfire.instrument_openai_agents()
+    provider = logfire
+else:
+    provider = send_to_receiver()
+    instrument(sys.argv[1], provider)
 set_default_openai_api("chat_completions" if sys.argv[2] == "chat" else "responses")
 agent = Agent(name="shop", instructions=SYSTEM, tools=[function_tool(find_order)], model=MODEL)
 for question in QUESTIONS:

@@ -12,10 +12,10 @@ from msgspec import Struct
 from agentv.scoring.comparison.case_numbers import CaseNumbers
 from agentv.scoring.comparison.grouping import GroupedRow, GroupedSide, RowFilter
 from agentv.scoring.comparison.sides import (
-    SCORE,
     COST,
     INCOMPLETE,
     LATENCY,
+    SCORE,
     TOKENS,
     RowPosition,
     ScoredRow,
