@@ -91,6 +91,43 @@ evalcases:
     ]
 
 
+BY_TOOL = """
+vars: {tool: refund, other: refund, blank: "", many: [a]}
+evalcases: [{id: a, input_messages: [{role: user, content: Hi}], expected_outcome: x}]
+evaluators: [{name: once, type: tool_trajectory, maximums: KEYS}]
+"""
+
+
+def test_variables_in_keys_are_filled() -> None:
+    (config,) = configs(only(BY_TOOL.replace("KEYS", "{'{{ tool }}': 1, 'get_{{ tool }}': 2}"), ALL))
+    assert config.settings == {"maximums": {"refund": 1, "get_refund": 2}}
+
+
+def test_variables_in_keys_of_a_case_are_filled() -> None:
+    text = BY_TOOL.replace("expected_outcome: x", "expected_outcome: x, metadata: {'{{ tool }}': '{{ other }}'}")
+    assert only(text.replace("KEYS", "{a: 1}"), ALL).metadata == {"refund": "refund"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("{'{{ toool }}': 1}", "suite.yaml:4:61  $.evaluators[0].maximums.{{ toool }}  there is no variable 'toool'"),
+        ("{'{{ tool }}': 1, '{{ other }}': 2}", "a second key 'refund'"),
+        ("{'{{ blank }}': 1}", "the key '{{ blank }}' is empty"),
+        ("{'{{ many }}': 1}", "the key '{{ many }}' must become a text, but is a list"),
+        ("{'{{ tool }}': x}", "suite.yaml:4:75  $.evaluators[0].maximums.refund"),
+    ],
+)
+def test_keys_that_cannot_be_filled_are_errors_with_their_place(keys: str, said: str) -> None:
+    assert said in "\n".join(problems(BY_TOOL.replace("KEYS", keys), ALL))
+
+
+def test_a_key_from_data_does_not_become_a_command() -> None:
+    line = "metadata: {a: 1}, evaluators: [{name: j, type: code_judge, '{{ key }}': '{{ code }}'}]"
+    text = f"vars: {{key: script, code: 'rm x'}}\nevalcases: [{{id: a, input_messages: [], {line}}}]"
+    assert "variables are not filled in workspaces, commands" in "\n".join(problems(text, ALL))
+
+
 def test_a_single_variable_becomes_the_type_that_a_setting_needs() -> None:
     text = """
 vars: {low: "3", text: 42}

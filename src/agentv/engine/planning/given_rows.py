@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from agentv.loading.datasets.rows import ListedRows, open_rows
 from agentv.loading.files.kinds import TABLE_SUFFIXES
 from agentv.loading.suites.suites import load_suite
-from agentv.loading.suites.variables import texts_in
+from agentv.loading.suites.variables import needs_filling
 from agentv.registry import Specs
 from agentv.scoring.keys.identity import evaluator_to_json
-from agentv.templating.case_variables import has_variables
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite, EvaluatorConfig, ListedCases
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonValue, snake_case
@@ -111,7 +110,7 @@ def _has_variables(evaluator: object) -> bool:
     config = evaluator.settings if isinstance(evaluator, EvaluatorConfig) else evaluator
     if not isinstance(config, Mapping):
         return False
-    return any(has_variables(text) for _, text in texts_in(cast(JsonValue, config)))
+    return needs_filling(cast(JsonValue, config))
 
 
 def suite_of_rows(

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from agentv.loading.files.documents import Document, JsonPath, Key, Spot, child
 from agentv.loading.files.kinds import CASE_KEYS
-from agentv.loading.models.reader import Reader
-from agentv.templating.case_variables import Fault, fill_text, has_variables, used_names
+from agentv.loading.models.reader import Reader, kind_of
+from agentv.templating.case_variables import Fault, as_text, fill_text, has_variables, used_names
 from agentv.types.json_value import JsonObject, JsonValue, snake_case
 from agentv.types.problems import Severity
 
@@ -53,7 +53,7 @@ class Filler(Struct):
     """The path of the case, whose `vars` and reasons (`skip`, `incomplete`) stay as they are; () if it is no case."""
 
     def fill(self, value: JsonValue, at: JsonPath, *, in_evaluators: bool = False) -> JsonValue:
-        """Return a copy of the value at a path with its texts filled. Problems are recorded.
+        """Return a copy of the value at a path with its texts and keys filled. Problems are recorded.
 
         Prompts of evaluators stay as they are, since they are filled when the answer is known. So do workspaces, and
         commands and paths of code in evaluators; variables in them are problems.
@@ -61,16 +61,59 @@ class Filler(Struct):
         if isinstance(value, str):
             return self._text(value, at) if "{{" in value or "{%" in value else value
         if isinstance(value, Mapping):
-            filled: JsonValue = {
-                key: self._entry(inner, (*at, key), in_evaluators=in_evaluators) for key, inner in value.items()
-            }
-        elif isinstance(value, list | tuple):
+            return self._object(value, at, in_evaluators=in_evaluators)
+        if isinstance(value, list | tuple):
             filled = [self.fill(inner, (*at, index), in_evaluators=in_evaluators) for index, inner in enumerate(value)]
-        else:
-            return value
-        if (places := self.reader.document.marks.get(id(value))) is not None:
-            self.marks[id(filled)] = places
+            if (places := self.reader.document.marks.get(id(value))) is not None:
+                self.marks[id(filled)] = places
+            return filled
+        return value
+
+    def _object(self, value: JsonObject, at: JsonPath, *, in_evaluators: bool) -> JsonValue:
+        filled: dict[str, JsonValue] = {}
+        places = self.reader.document.marks.get(id(value))
+        filled_places: dict[Key, Spot] = {}
+        for written, inner in value.items():
+            key = self._key(written, at, filled) if "{{" in written or "{%" in written else written
+            filled[key] = self._entry(inner, (*at, key), in_evaluators=in_evaluators)
+            if places is not None and written in places:
+                filled_places[key] = places[written]
+        if places is not None:
+            self.marks[id(filled)] = filled_places
         return filled
+
+    def _key(self, written: str, at: JsonPath, siblings: Mapping[str, JsonValue]) -> str:
+        """Return a key of the object at a path with its variables filled; with a problem, as it is written."""
+        place = (*at, written)
+
+        def report(fault: Fault) -> None:
+            self._report(place, fault, on_key=True)
+
+        before = len(self.reader.problems)
+        value = fill_text(written, self.values, report)
+        if len(self.reader.problems) > before:
+            return written
+        if isinstance(value, Mapping | list | tuple):
+            self.reader.error(place, f"the key {written!r} must become a text, but is {kind_of(value)}", on_key=True)
+            return written
+        key = as_text(value)
+        if not key.strip():
+            self.reader.error(place, f"the key {written!r} is empty", on_key=True)
+        elif key in siblings:
+            self.reader.error(place, f"a second key {key!r}, made of {written!r}", on_key=True)
+        else:
+            return key
+        return written
+
+    def _report(self, at: JsonPath, fault: Fault, *, on_key: bool = False) -> None:
+        self.reader.error(
+            at,
+            fault.message,
+            allowed=fault.allowed,
+            suggestion=fault.suggestion,
+            on_key=on_key,
+            severity=self.undefined_severity if fault.is_undefined else "error",
+        )
 
     def _entry(self, value: JsonValue, at: JsonPath, *, in_evaluators: bool) -> JsonValue:
         if self.case and at[:-1] == self.case and at[-1] in _UNFILLED_KEYS:
@@ -99,13 +142,7 @@ class Filler(Struct):
         """
 
         def report(fault: Fault) -> None:
-            self.reader.error(
-                at,
-                fault.message,
-                allowed=fault.allowed,
-                suggestion=fault.suggestion,
-                severity=self.undefined_severity if fault.is_undefined else "error",
-            )
+            self._report(at, fault)
 
         before = len(self.reader.problems)
         value = fill_text(text, self.values, report)
@@ -180,9 +217,22 @@ def texts_in(value: JsonValue, at: JsonPath = ()) -> Iterator[tuple[JsonPath, st
             yield from texts_in(item, (*at, index))
 
 
+def texts_and_keys_in(value: JsonValue) -> Iterator[str]:
+    """Yield every text and every key inside a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from texts_and_keys_in(item)
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from texts_and_keys_in(item)
+
+
 def needs_filling(value: JsonValue) -> bool:
-    """Return True if filling may change any text inside a value."""
-    return any(has_variables(text) for _, text in texts_in(value))
+    """Return True if filling may change any text or key inside a value."""
+    return any(map(has_variables, texts_and_keys_in(value)))
 
 
 def has_prompt(value: JsonValue) -> bool:
@@ -193,8 +243,8 @@ def has_prompt(value: JsonValue) -> bool:
 
 
 def variable_names_in(value: JsonValue) -> Iterator[str]:
-    """Yield the variables that the texts inside a value use."""
-    for _, text in texts_in(value):
+    """Yield the variables that the texts and keys inside a value use."""
+    for text in texts_and_keys_in(value):
         yield from used_names(text)
 
 
