@@ -303,7 +303,10 @@ def test_a_missing_judge_is_reported_with_the_file_that_needs_it(
 def test_an_answer_of_null_is_not_reported_as_missing(folder: Path, score: Call) -> None:
     write_lines(folder / "log.jsonl", '{"id": "1", "response": null}')
     _, out, _ = score("log.jsonl")
-    assert "! log.jsonl:1  $.response is null; if the agent answered nothing, write an empty text" in out
+    assert (
+        "! log.jsonl:1  $.response is null or an empty cell; if the agent answered nothing, write an empty text in JSON"
+        in out
+    )
 
 
 @pytest.mark.parametrize(

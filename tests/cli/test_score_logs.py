@@ -130,6 +130,25 @@ def test_a_table_of_an_export_is_recognised(score: Call) -> None:
     assert code == 0, out
 
 
+@pytest.mark.parametrize(("name", "separator"), [("table.csv", ","), ("table.tsv", "\t")])
+def test_an_empty_cell_is_a_missing_answer(score: Call, name: str, separator: str) -> None:
+    table = "id,prompt,response\na,Where?,30 days; please (3) write\nb,Where?,\nc,,30 days; please (3) write\n"
+    Path(name).write_text(table.replace(",", separator))
+    code, out = score([], name)
+    assert (code, "INCOMPLETE: 1 line with an error; the gate holds on the 2 judged lines" in out) == (3, True)
+    assert f"! {name}:3  $.response is null or an empty cell" in out
+
+
+def test_a_null_of_parquet_is_a_missing_answer_and_an_empty_text_is_one(score: Call) -> None:
+    core, io = pytest.importorskip("arro3.core"), pytest.importorskip("arro3.io")
+    columns = {"id": ["a", "b", "c"], "response": ["Please wait.", None, ""]}
+    texts = {name: core.Array(values, core.DataType.string()) for name, values in columns.items()}
+    io.write_parquet(core.Table.from_pydict(texts), "log.parquet")
+    _, out = score([], "log.parquet")
+    assert "! log.parquet:2  $.response is null" in out
+    assert "✗ log.parquet:3  0.00" in out
+
+
 def test_a_parquet_file_is_a_log(score: Call) -> None:
     core, io = pytest.importorskip("arro3.core"), pytest.importorskip("arro3.io")
     columns = {"id": ["a", "b"], "prompt": ["Where?", "When?"], "response": ["30 days, please (1) write"] * 2}

@@ -152,7 +152,11 @@ def test_an_input_of_unknown_form_is_the_question_as_json() -> None:
         ("messages", {"messages": [{"role": "user", "text": "?"}]}, "$.messages[0]  has no content"),
         ("messages", {"messages": "hello"}, "$.messages  must be a list of messages"),
         ("prompt", {"latency_ms": "fast"}, "$.latency_ms  must be a number"),
-        ("prompt", {"response": None}, "$.response  is null; if the agent answered nothing, write an empty text"),
+        (
+            "prompt",
+            {"response": None},
+            "$.response  is null or an empty cell; if the agent answered nothing, write an empty text in JSON",
+        ),
     ],
 )
 def test_a_line_without_an_answer_is_never_an_empty_one(shape: str, change: dict[str, Any], reason: str) -> None:

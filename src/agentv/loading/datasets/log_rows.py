@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from agentv.execution.processes.line_stream import PAGE_KEYS, split_document
 from agentv.loading.datasets.rows import Row, SpanFile, open_rows
 from agentv.loading.datasets.trace_rows import joined_rows
-from agentv.loading.files.kinds import TABLE_SUFFIXES, is_span_file
+from agentv.loading.files.kinds import TABLE_DELIMITERS, TABLE_SUFFIXES, is_span_file
 from agentv.loading.files.text import read_lines, read_text, shown
 from agentv.loading.models.reader import kind_of
 from agentv.messages.logs.fields import decoded
@@ -34,7 +34,7 @@ _OBJECT_COLUMNS = frozenset(
 )
 """The columns whose values are objects or lists, which tables hold as JSON."""
 _TEXT_COLUMNS = frozenset({"prompt", "response"})
-"""The columns in which an empty cell is a value."""
+"""The columns in which an empty text is a value."""
 
 _QUESTION_COLUMNS = ("input", "question", "prompt")
 _EXPECTED_COLUMNS = ("expected", "expected_output", "target")
@@ -50,8 +50,10 @@ def log_rows(path: Path) -> Iterator[Row]:
 
     Raises EvalFileError for a file that cannot be read at all, MissingExtraError for Parquet without its package.
     """
+    has_only_texts = path.suffix.lower() in TABLE_DELIMITERS  # an empty text and a missing value are the same there
     for row in open_rows(path) or ():
-        yield replace(row, values=logged_values(row.values))
+        given = {name: value or None for name, value in row.values.items()} if has_only_texts else row.values
+        yield replace(row, values=logged_values(given))
 
 
 def has_whole_rows(path: Path) -> bool:

@@ -488,7 +488,9 @@ class _Reader:
         elif "messages" in record.fields:
             problems.add(record.fields["messages"].at, "has no answer after the user's last message")
         elif record.shape == "own" and self._line.get("response", "") is None:
-            problems.add("$.response", "is null; if the agent answered nothing, write an empty text")
+            problems.add(
+                "$.response", "is null or an empty cell; if the agent answered nothing, write an empty text in JSON"
+            )
         else:
             is_own = record.shape == "own"
             missing = (
