@@ -100,7 +100,8 @@ def evaluate(
     that looks like an eval file and is not read is a warning, and a note of the report. `store` is the URL of a team
     database (`postgresql://…`) to store the run in as well as in a folder; it is never read from an environment
     variable. `quota` is the URL of the database through which runs share rate limits: by default that of `store`;
-    "none" turns sharing off. `options` are the fields of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`.
+    "none" turns sharing off. `options` are the fields of RunOptions: `workers=4`, `trials=3`, `gates=("mean >= 0.8",)`;
+    `gates="none"` turns off all gates, also the default one.
 
     Works in a script and inside a running event loop (a notebook). Raises ConfigError before any paid call.
 

@@ -383,7 +383,7 @@ def test_a_score_that_is_no_number_is_the_evaluators_error() -> None:
 
 def test_fail_fast_starts_no_new_rows() -> None:
     cases = [EvalCase(f"c{n}", "?") for n in range(20)]
-    report = evaluate(cases, task=lambda _request: "no", evaluators=[FOUR], fail_fast=2, gates=())
+    report = evaluate(cases, task=lambda _request: "no", evaluators=[FOUR], fail_fast=2, gates="none")
     assert (len(report.results), report.exit_code, report.state) == (2, 2, "stopped")
 
 
@@ -434,3 +434,19 @@ def test_a_verdict_that_cannot_be_saved_is_reported(tmp_path: Path) -> None:
     assert report.exit_code == 0
     assert [problem.partition(": ")[0] for problem in observer.problems] == ["the verdict is not saved with the run"]
     assert "continue with: agentv resume" in observer.problems[0]
+
+
+@pytest.mark.parametrize("gates", [[], (), None])
+def test_an_empty_list_of_gates_leaves_the_default_one(gates: list[str] | None) -> None:
+    report = evaluate([SUM], task=lambda _request: "no", evaluators=[FOUR], gates=gates)
+    assert (report.exit_code, report.passed) == (1, False)
+
+
+def test_none_turns_off_all_gates() -> None:
+    report = evaluate([SUM], task=lambda _request: "no", evaluators=[FOUR], gates="none")
+    assert (report.exit_code, report.verdict.sentence[:8]) == (0, "NO GATE:")
+
+
+def test_none_beside_a_gate_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="'none' disables all gates and cannot be combined"):
+        evaluate([SUM], task=answers_four, evaluators=[FOUR], gates=["none", "mean > 0"])

@@ -58,7 +58,7 @@ def run(
         budget_usd=budget_usd,
         observers=observers,
         fail_fast=fail_fast,
-        gates=(),
+        gates="none",
     )
 
 

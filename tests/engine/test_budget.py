@@ -195,7 +195,7 @@ def test_what_all_runs_of_a_shared_budget_spent_is_not_the_cost_of_one(
 
 def test_budget_covers_judges_and_saves_no_partly_scored_row(server: FakeServer, tmp_path: Path) -> None:
     report = evaluate(
-        cases(20), target=target(server), evaluators=[JUDGE], folder=tmp_path, budget_usd=60.0, workers=4, gates=()
+        cases(20), target=target(server), evaluators=[JUDGE], folder=tmp_path, budget_usd=60.0, workers=4, gates="none"
     )
     assert report.exit_code == 2
     assert not any(row.error for row in report.results)
@@ -214,7 +214,7 @@ def test_a_budget_too_small_for_the_first_call_spends_nothing(server: FakeServer
 
 def test_a_budget_that_is_enough_changes_nothing(server: FakeServer, tmp_path: Path) -> None:
     report = evaluate(
-        cases(6), target=target(server), evaluators=[HAS], folder=tmp_path, budget_usd=200.0, workers=3, gates=()
+        cases(6), target=target(server), evaluators=[HAS], folder=tmp_path, budget_usd=200.0, workers=3, gates="none"
     )
     assert (report.exit_code, len(report.results), report.state) == (0, 6, "finished")
 
@@ -222,7 +222,13 @@ def test_a_budget_that_is_enough_changes_nothing(server: FakeServer, tmp_path: P
 def test_what_comes_from_the_cache_needs_no_budget(server: FakeServer, tmp_path: Path) -> None:
     def run(budget: float) -> RunReport:
         return evaluate(
-            cases(3), target=target(server), evaluators=[HAS], folder=tmp_path, budget_usd=budget, cache="on", gates=()
+            cases(3),
+            target=target(server),
+            evaluators=[HAS],
+            folder=tmp_path,
+            budget_usd=budget,
+            cache="on",
+            gates="none",
         )
 
     assert run(100.0).exit_code == 0
@@ -288,7 +294,7 @@ def test_models_that_make_vectors_are_paid_from_the_budget(
         evaluators=[near],
         folder=tmp_path,
         budget_usd=budget,
-        gates=(),
+        gates="none",
     )
     assert (report.exit_code, len(report.results)) == (code, rows)
     assert bool(server.calls) == bool(rows)

@@ -21,8 +21,8 @@ NEVER = EvaluatorConfig("has", "contains", {"value": "never said"})
 def test_neither_target_nor_judge_answers_a_re_run_from_the_cache(tmp_path: Path) -> None:
     with serving_fake(keep_requests=True) as server:
         called: dict[str, Any] = {"target": target(server), "folder": tmp_path, "cache": "on"}
-        evaluate([case("a")], evaluators=[HAS], name="before", gates=(), **called)
-        evaluate([case("a")], evaluators=[NEVER, JUDGE], gates=(), **called)  # its calls are cached now
+        evaluate([case("a")], evaluators=[HAS], name="before", gates="none", **called)
+        evaluate([case("a")], evaluators=[NEVER, JUDGE], gates="none", **called)  # its calls are cached now
         made = len(server.calls)
         report = evaluate([case("a")], evaluators=[NEVER, JUDGE], gates=GATES, baseline="before", **called)
         assert [row.cached for row in stored_rows(report)] == [True, False, False]

@@ -32,7 +32,7 @@ def heard(request: ProviderRequest) -> str:
 
 
 def held(case: EvalCase, **options: Any) -> CaseResult:
-    (row,) = evaluate([case], task=options.pop("task", heard), gates=(), **options).results
+    (row,) = evaluate([case], task=options.pop("task", heard), gates="none", **options).results
     return row
 
 
@@ -316,7 +316,7 @@ def test_show_and_the_page_print_the_turns(run: Callable[..., Rows], capsys: pyt
 def test_failed_conversations_are_exported_with_their_turns(run: Callable[..., Rows]) -> None:
     run("nothing")
     agentv.main(["runs", "export", "latest", "--failed", "-o", "failed.yaml"], standalone_mode=False)
-    (row,) = evaluate("failed.yaml", gates=()).results
+    (row,) = evaluate("failed.yaml", gates="none").results
     assert [each.score for each in row.evaluator_results] == [1.0, 0.0, 0.0]
 
 

@@ -91,7 +91,7 @@ def test_a_thousand_good_cases_among_twenty_of_each_fault_come_through(tmp_path:
     for name in models:
         write_suite(tmp_path, name, GOOD if name == "good" else BAD)
     before = psutil.Process().memory_info().rss
-    report = evaluate(tmp_path, evaluators=[ANSWERED], folder=tmp_path / ".agentv", gates=())
+    report = evaluate(tmp_path, evaluators=[ANSWERED], folder=tmp_path / ".agentv", gates="none")
     grown = psutil.Process().memory_info().rss - before
     found: dict[str, Counter[str | None]] = {}
     for row in report.results:

@@ -175,10 +175,10 @@ def test_of_a_long_stream_a_name_that_no_row_had_leaves_the_gate_undecided_and_s
     assert "there is no evaluator 'say-x'; did you mean 'says-x'?" in report.verdict.sentence
 
 
-@pytest.mark.parametrize("gates", [None, (), ("mean >= 0",), ("errors >= 0",), ("cost_usd <= 5",)])
+@pytest.mark.parametrize("gates", [None, "none", ("mean >= 0",), ("errors >= 0",), ("cost_usd <= 5",)])
 @pytest.mark.parametrize("broken", ["target", "evaluator"])
 def test_a_run_whose_every_row_failed_to_execute_never_passes(
-    tmp_path: Path, broken: str, gates: tuple[str, ...] | None
+    tmp_path: Path, broken: str, gates: str | tuple[str, ...] | None
 ) -> None:
     class Broken:
         kind = "broken"

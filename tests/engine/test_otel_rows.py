@@ -30,7 +30,7 @@ def case(question: str, *evaluators: EvaluatorConfig, **fields: Any) -> EvalCase
 
 
 def run(*cases: EvalCase, target: dict[str, Any], folder: Path, **options: Any) -> RunReport:
-    return evaluate(list(cases), target=target, folder=folder / ".agentv", gates=(), **options)
+    return evaluate(list(cases), target=target, folder=folder / ".agentv", gates="none", **options)
 
 
 def answers(report: RunReport) -> list[dict[str, Any]]:
@@ -83,7 +83,7 @@ def test_the_wait_for_spans_is_not_time_of_the_target(tmp_path: Path) -> None:
         [case("thanks", calls(maximums={"find_order": 0}))],
         task=lambda _request: ProviderResponse("Here.", spans=spans),
         folder=tmp_path / ".agentv",
-        gates=(),
+        gates="none",
     )
     (answer,) = answers(report)
 

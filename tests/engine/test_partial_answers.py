@@ -41,7 +41,7 @@ def run(tmp_path: Path) -> Callable[..., RunReport]:
             **asked,
             evaluators=[HAS],
             folder=tmp_path / ".agentv",
-            gates=(),
+            gates="none",
             **options,
         )
 
@@ -181,7 +181,7 @@ def test_an_estimated_part_of_a_judges_cost_is_marked() -> None:
         case = EvalCase("a", (Message("user", "Say Paris."),), expected_outcome="Paris")
         exact = {"provider": "mock", "response": '{"score": 1, "hits": ["names Paris"]}'}
         judges: list[dict[str, Any]] = [{"type": "llm_judge", "name": "j"}, {"type": "llm_judge", "judge": exact}]
-        report = evaluate([case], target=desk, evaluators=judges, gates=())
+        report = evaluate([case], target=desk, evaluators=judges, gates="none")
 
     (row,), (shown,) = report.results, report.targets
     estimated = [call.estimated for result in row.evaluator_results for call in result.judge_calls]

@@ -148,7 +148,7 @@ def test_an_async_evaluator_is_awaited() -> None:
 
     case = EvalCase("a", "hi")
     target = TargetConfig("t", "mock", {"response": "x"})
-    assert evaluate([case], target=target, evaluators=[Slow()], gates=()).results[0].score == 0.5
+    assert evaluate([case], target=target, evaluators=[Slow()], gates="none").results[0].score == 0.5
 
 
 def test_what_a_plugin_says_about_itself_is_its_first_line() -> None:
@@ -182,7 +182,7 @@ def test_an_evaluator_function_returns_whatever_is_simplest(returned: Any, score
         return returned
 
     target = TargetConfig("t", "mock", {"response": "x"})
-    (row,) = evaluate([EvalCase("a", "hi")], target=target, evaluators=[anything], gates=()).results
+    (row,) = evaluate([EvalCase("a", "hi")], target=target, evaluators=[anything], gates="none").results
     assert row.error is None
     assert row.score == score
     assert len(row.evaluator_results[0].results) == (len(returned) if isinstance(returned, list | tuple) else 1)

@@ -86,7 +86,7 @@ def test_a_command_that_timed_out_runs_again_only_with_retry_timeouts(
         "{name: t, provider: cli, command_template: 'sh agent.sh {ATTEMPT}', "
         f"timeout_seconds: 1, max_retries: 1, retry_initial_delay_ms: 1{key}}}"
     )
-    (row,) = run(target, gates=()).results
+    (row,) = run(target, gates="none").results
     kind = None if row.error is None else row.error.kind
     assert (row.candidate_answer.strip(), row.attempt, kind) == expected
 
@@ -379,7 +379,7 @@ def test_each_suite_reads_the_variables_beside_it(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / ".env").write_text(f"WHO=answer-of-{name}\n")
         (tmp_path / name / "suite.yaml").write_text(f"{HAS_X}\nevalcases:\n  - {CASE % 'a'}\n")
-    report = evaluate(tmp_path, folder=tmp_path / ".agentv", gates=())
+    report = evaluate(tmp_path, folder=tmp_path / ".agentv", gates="none")
     answers = {row.slot.suite: row.candidate_answer for row in report.results}
     assert answers == {"one/suite.yaml": "answer-of-one", "two/suite.yaml": "answer-of-two"}
 

@@ -28,7 +28,7 @@ def run(
     base: dict[str, Any] = {"model": model, "base_url": f"{server.url}/v1", "api_key": "k", "retry_initial_delay_ms": 1}
     target = TargetConfig("fake", "openai", {**base, "max_retries": 1, "stream": True, **settings})
     case = EvalCase("a", (Message("user", "Where is it?"),), expected_outcome="an answer")
-    report = evaluate([case], target=target, evaluators=[judge], folder=folder, gates=(), cache="on")
+    report = evaluate([case], target=target, evaluators=[judge], folder=folder, gates="none", cache="on")
     assert report.folder is not None
     (line,) = (Path(report.folder) / "answers.jsonl").read_text().splitlines()
     return report, json.loads(line)

@@ -43,7 +43,7 @@ def run(
     server: FakeServer, folder: Path, *cases: EvalCase, judges: tuple[EvaluatorConfig, ...] = (HAS,), **options: Any
 ) -> RunReport:
     called = options.pop("target", None) or target(server)
-    options = {"cache": "on", "gates": (), **options}
+    options = {"cache": "on", "gates": "none", **options}
     return evaluate(list(cases), target=called, evaluators=list(judges), folder=folder, **options)
 
 

@@ -55,7 +55,7 @@ def test_a_framework_without_glue_is_scored_by_its_calls(name: str, tmp_path: Pa
             "otel": True,
             "env": {"OPENAI_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": "none"},
         }
-        report = evaluate(cases, target=target, folder=tmp_path / ".agentv", gates=())
+        report = evaluate(cases, target=target, folder=tmp_path / ".agentv", gates="none")
         billed = [call for call in model.calls if call.billed]
 
     assert [(row.verdict, row.error) for row in report.results] == [("pass", None)] * 2

@@ -72,7 +72,7 @@ class Project(Struct):
     def run(self, answers: Answers) -> str:
         """Run the cases with these answers; return the id of the run."""
         (self.folder / "answers.json").write_text(json.dumps(answers))
-        report = evaluate(self.folder / "suite.yaml", folder=self.home, workers=1, gates=())
+        report = evaluate(self.folder / "suite.yaml", folder=self.home, workers=1, gates="none")
         return report.run_id
 
 

@@ -207,7 +207,10 @@ class RunOptions(Struct, frozen=True, kw_only=True):
             metavar="EXPR",
         ),
     ] = None
-    """None means the gates of the files, or, without any, that every judged result passes; () means no gate."""
+    """None means the gates of the files, or, without any, that every judged result passes; () means no gate.
+
+    As a keyword, "none" means no gate, and an empty list the same as None.
+    """
     baseline: Annotated[
         str | None, _option("gates", "Compare with a run (id, name, tag, latest) or baseline file.", metavar="RUN")
     ] = None
@@ -345,7 +348,18 @@ def make_options(given: Mapping[str, Any], defaults: Mapping[str, Any] | None = 
     for each in run_options():
         if each.name in values and type_of(each).kind is tuple:
             values[each.name] = _as_tuple(values[each.name])
+    if "gates" in values:
+        values["gates"] = _gates(values["gates"])
     return RunOptions(**values)
+
+
+def _gates(given: object) -> object:
+    """Return gates as RunOptions has them: `none` turns them off; an empty list sets none, as in a file."""
+    if isinstance(given, tuple) and "none" in given:
+        if len(given) > 1:
+            raise ConfigError("the gate 'none' disables all gates and cannot be combined with another gate")
+        return ()
+    return None if given == () else given
 
 
 def _as_tuple(value: object) -> object:

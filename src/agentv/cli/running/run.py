@@ -242,14 +242,9 @@ def command(context: click.Context, /, paths: tuple[str, ...], **given: Any) -> 
 
 
 def given_options(context: click.Context) -> dict[str, Any]:
-    """Return the options of the run that are on the command line; `--gate none` disables the gates."""
-    given = {
+    """Return the options of the run that are on the command line."""
+    return {
         option.name: context.params[option.name]
         for option in run_options()
         if context.get_parameter_source(option.name) is not ParameterSource.DEFAULT
     }
-    if "none" in given.get("gates", ()):
-        if len(given["gates"]) > 1:
-            raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
-        given["gates"] = ()
-    return given

@@ -154,8 +154,11 @@ def _lost_suites(plan: JsonObject, inputs: Inputs) -> Iterator[str]:
 
 def stored_options(plan: JsonObject) -> RunOptions:
     """Return the options of a stored run. Raises ConfigError if they are invalid."""
-    options = plan.get("options")
+    stored = plan.get("options")
+    options = dict(stored) if isinstance(stored, Mapping) else {}
+    if options.get("gates") == []:
+        options["gates"] = "none"
     try:
-        return make_options(dict(options) if isinstance(options, Mapping) else {})
+        return make_options(options)
     except (AgentvError, TypeError, ValueError) as error:
         raise ConfigError(f"the options of this run cannot be read: {error}") from error
