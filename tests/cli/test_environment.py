@@ -14,7 +14,7 @@ def suite(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".git").mkdir()
     (tmp_path / "s.yaml").write_text(
-        "evaluators: [{name: any, type: length, max: 1000}]\n"
+        "evaluators: [{name: any, type: length, min: 0}]\n"
         "evalcases: [{id: a, input: hi, tags: [x y]}, {id: b, input: ho}]\n"
     )
     (tmp_path / "m.yaml").write_text("targets: [{name: m, provider: mock, response: hi}]\n")

@@ -39,32 +39,22 @@ class RegexSettings(Struct, frozen=True):
     ] = "match"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an unknown flag, or a pattern that cannot be compiled or matches every text."""
+        """Raise ValueError for an unknown flag, or a pattern that is empty or cannot be compiled, before anything runs."""
         unknown = sorted(set(self.flags) - set(_FLAGS) - _WITHOUT_EFFECT)
         if unknown:
             raise ValueError(f"`flags` has {unknown[0]!r}, which is not a flag; allowed: {', '.join(_FLAGS)}")
-        compile_pattern(self)
         if not self.pattern:
             raise ValueError("`pattern` must not be empty: every text matches the empty pattern")
-        if patterns.matches_every_text(self.pattern, flags_of(self)):
-            raise ValueError(
-                f"`pattern` {quoted(self.pattern)} matches every text, also the empty one; write a pattern that a "
-                "text can fail to match"
-            )
-
-
-def flags_of(settings: RegexSettings) -> int:
-    """Return the flags as a number of the regex package."""
-    flags = 0
-    for letter in settings.flags:
-        flags |= _FLAGS.get(letter, 0)
-    return flags
+        compile_pattern(self)
 
 
 def compile_pattern(settings: RegexSettings) -> "regex.Pattern[str]":
     """Compile a pattern. Raises ValueError with the fault and its place."""
+    flags = 0
+    for letter in settings.flags:
+        flags |= _FLAGS.get(letter, 0)
     try:
-        return patterns.compile_pattern(settings.pattern, flags_of(settings))
+        return patterns.compile_pattern(settings.pattern, flags)
     except ValueError as error:
         raise ValueError(f"`pattern` {quoted(settings.pattern)} {error}") from error
 

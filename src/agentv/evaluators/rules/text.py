@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def check_range(least: int | None, most: int | None, what: str, names: tuple[str, str] = ("min", "max")) -> None:
-    """Raise ValueError for bounds of `what` that are both missing, without effect, negative or in the wrong order.
+    """Raise ValueError for bounds of `what` that are both missing, negative or in the wrong order.
 
     `names` are the names of the two settings, for messages.
     """
@@ -42,8 +42,6 @@ def check_range(least: int | None, most: int | None, what: str, names: tuple[str
     for name, bound in ((low, least), (high, most)):
         if bound is not None and bound < 0:
             raise ValueError(f"`{name}` must be at least 0")
-    if least == 0 and most is None:
-        raise ValueError(f"`{low}: 0` without `{high}` has no effect: every count is at least 0")
     if least is not None and most is not None and least > most:
         raise ValueError(f"`{low}` {least} is larger than `{high}` {most}")
 

@@ -76,22 +76,10 @@ class ToolTrajectorySettings(Struct, frozen=True, kw_only=True):
             )
         if self.mode == "any_order" and not (limits or self.forbidden):
             raise ValueError("mode any_order needs `minimums`, `maximums` or `forbidden`; other modes use `expected`")
-        if not (any(self.minimums.values()) or self.maximums or self.forbidden):
-            self._check_expected()
         if self.mode == "any_order" and self.score != "strict":
             raise ValueError(
                 f"`score: {self.score}` needs a mode that compares calls; the score in any_order is the share of the "
                 "limits that are met"
-            )
-
-    def _check_expected(self) -> None:
-        """Raise ValueError if the mode accepts every answer, given that no limit restricts the number of calls."""
-        if self.mode == "any_order":
-            raise ValueError("a minimum of 0 demands nothing; write at least 1, or `maximums` or `forbidden`")
-        if self.mode in {"in_order", "superset"} and not self.expected:
-            raise ValueError(
-                f"mode {self.mode} needs `expected`: every answer has all of no calls; `mode: exact` with "
-                "`expected: []` demands that no tool is called"
             )
 
 

@@ -207,7 +207,7 @@ class ToolRule(Struct, frozen=True, kw_only=True):
             self._check_sequence()
         elif not (self.tool or self.has_check):
             raise ValueError("a rule needs `tool`, `args`, `result` or `sequence`")
-        if self.limits_count:
+        if self.has_count:
             check_range(self.min_calls, self.max_calls, "tool_usage", ("min_calls", "max_calls"))
         if self.required and self.max_calls == 0:
             raise ValueError("`required` and `max_calls: 0` contradict each other")
@@ -216,14 +216,13 @@ class ToolRule(Struct, frozen=True, kw_only=True):
             check_value_schema(self.result, name="result")
 
     def _check_sequence(self) -> None:
-        has_count = self.min_calls is not None or self.max_calls is not None
-        if self.tool or self.has_check or self.required or has_count or self.each != "first":
+        if self.tool or self.has_check or self.required or self.has_count or self.each != "first":
             raise ValueError("`sequence` cannot be combined with keys about one tool; use a separate rule for them")
 
     @property
-    def limits_count(self) -> bool:
-        """True if `min_calls` or `max_calls` limits the number of calls; `min_calls: 0` alone does not."""
-        return self.min_calls not in {None, 0} or self.max_calls is not None
+    def has_count(self) -> bool:
+        """True if `min_calls` or `max_calls` limits the number of calls."""
+        return self.min_calls is not None or self.max_calls is not None
 
     @property
     def has_check(self) -> bool:
@@ -233,7 +232,7 @@ class ToolRule(Struct, frozen=True, kw_only=True):
     @property
     def requires_nothing(self) -> bool:
         """True if the rule only names a tool, so that every answer passes."""
-        return not (self.required or self.limits_count or self.has_check or self.sequence)
+        return not (self.required or self.has_count or self.has_check or self.sequence)
 
 
 class PreparedToolRule:

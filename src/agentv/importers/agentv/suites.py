@@ -36,7 +36,7 @@ _TURN_RULES = {
 }
 _TURN_VALUES = {"aggregation": ("mean", "min", "max"), "on_turn_failure": ("continue", "stop")}
 _TURN_KEYS = ("input", "expected_output", "assertions")
-_UNCHECKED_TURN: JsonObject = {"name": "no_checks", "type": "length", "max": 10**12}
+_UNCHECKED_TURN: JsonObject = {"name": "no_checks", "type": "length", "min": 0}
 """The evaluator that gives a turn without checks its score of 1."""
 _ORDER_KEYS = ("depends_on", "on_dependency_failure")
 _TEXT_KEYS = ("criteria", "input", "input_files", "expected_output", "turns")

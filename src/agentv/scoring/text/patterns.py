@@ -43,33 +43,6 @@ def compile_pattern(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
     )
 
 
-@functools.lru_cache(maxsize=256)
-def matches_every_text(pattern: str, flags: int = 0) -> bool:
-    """Return True if a valid pattern matches every text when it is searched for, as the empty pattern and `a*` do.
-
-    It does if it matches nothing at the start or the end of a text. Of a look-around this is not known: False.
-    """
-    core = _parser_module()
-    node = _parsed(core, pattern, flags)
-    start = (core.StartOfString, core.StartOfLine)
-    end = (core.EndOfString, core.EndOfLine, core.EndOfStringLine)
-    return _matches_nothing(core, node, start) or _matches_nothing(core, node, end)
-
-
-def _matches_nothing(core: ModuleType, node: object, anchors: tuple[type, ...]) -> bool:
-    """Return True if a node matches without a character, at a place where all `anchors` hold."""
-    children = [_matches_nothing(core, child, anchors) for child in _children(core, node)]
-    match node:
-        case core.Branch():
-            return any(children)
-        case core.GreedyRepeat(min_count=0):
-            return True
-        case core.GreedyRepeat() | core.Sequence() | core.Group() | core.Atomic():
-            return all(children)
-        case _:
-            return isinstance(node, anchors)
-
-
 def _parser_module() -> ModuleType:
     # The package has no public parser, and a parser of our own would differ in some syntax.
     from regex import _regex_core  # noqa: PLC0415
