@@ -56,7 +56,7 @@ def judge(aggregator: Aggregator | None, *members: Any, **options: Any) -> Evalu
     [
         (None, (0.9 + 3 * 0.3) / 4, "weighted average of good 0.90, poor 0.30"),
         (WeightedAverage(weights={"good": 1, "poor": 1}), 0.6, "weighted average of good 0.90, poor 0.30"),
-        (WeightedAverage(weights={"good": 1}), 0.9, "weighted average of good 0.90, poor 0.30"),
+        (WeightedAverage(weights={"good": 1}), (0.9 + 3 * 0.3) / 4, "weighted average of good 0.90, poor 0.30"),
         (Minimum(), 0.3, "lowest of good 0.90, poor 0.30"),
         (Maximum(), 0.9, "highest of good 0.90, poor 0.30"),
         (AllPass(), 0.0, "all must pass: good 0.90, poor 0.30"),
@@ -77,9 +77,9 @@ def test_all_is_one_when_every_member_passes() -> None:
     assert judge(AllPass(), GOOD, Member("other", True)).score == 1.0
 
 
-def test_members_keep_the_weights_that_were_used() -> None:
+def test_members_that_the_weights_do_not_name_have_their_own() -> None:
     made = judge(WeightedAverage(weights={"good": 2}), GOOD, POOR)
-    assert [member.weight for member in made.members] == [2, 0.0]
+    assert [member.weight for member in made.members] == [2, 3]
 
 
 @pytest.mark.parametrize("aggregator", [None, Maximum(), Minimum(), AllPass(), Threshold(at_least=1)])
@@ -93,7 +93,7 @@ def test_a_member_that_raises_gives_the_composite_its_error(aggregator: Aggregat
 
 
 def test_a_failed_member_without_weight_is_its_own_error_only() -> None:
-    made = judge(WeightedAverage(weights={"good": 1}), GOOD, BROKEN)
+    made = judge(WeightedAverage(weights={"broken": 0}), GOOD, BROKEN)
     assert (made.score, made.error) == (0.9, None)
     assert made.members[1].error is not None
 

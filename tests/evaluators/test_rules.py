@@ -152,6 +152,18 @@ def test_rules_say_what_they_expected_and_what_they_got(
         ("length", {}, "`length` needs `min`, `max` or both"),
         ("length", {"min": 2, "max": 1}, "$.min  `min` 2 is larger than `max` 1"),
         ("is_json", {"schema": {"type": "objekt"}}, "$.schema  `schema` is not a valid JSON Schema: $.type: 'objekt'"),
+        ("is_json", {"schema": {"typ": "array"}}, "$.schema  `schema` must be a JSON Schema, but 'typ' is not one of"),
+        (
+            "is_json",
+            {"schema": {"propertys": {}}},
+            "'propertys' is not one of its keywords; did you mean 'properties'?",
+        ),
+        (
+            "is_json",
+            {"schema": {"properties": {"a": {"anyOf": [True, {"minimun": 1}]}}}},
+            "$.properties.a.anyOf[1]: 'minimun' is not one of its keywords; did you mean 'minimum'?",
+        ),
+        ("rule_based", {"rules": ({"type": "json_parse", "schema": {"typ": "array"}},)}, "'typ' is not one of"),
         ("is_json", {"inside": True, "fenced": True}, "$.inside  `inside` and `fenced` cannot be combined"),
         ("contains", {}, "the key 'value' is missing"),
     ],

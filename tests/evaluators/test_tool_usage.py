@@ -9,7 +9,7 @@ from tests.evaluators.test_rules import HARD_PATTERN, HARD_TEXT
 from tests.support.judging import evaluator_of, make_context, make_evaluator
 
 from agentv.evaluators.isolation import PreparedEvaluator, isolated_score
-from agentv.evaluators.tools.tool_usage import check_value_schema
+from agentv.scoring.text.json_schema import check_schema
 from agentv.types.cases import EvaluatorConfig
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation import EvaluationContext, EvaluationResult
@@ -311,4 +311,5 @@ def test_rules_that_only_count_run_in_place() -> None:
 
 
 def test_every_keyword_of_a_schema_is_known() -> None:
-    check_value_schema({"$ref": "#/$defs/a", "$defs": {"a": True}, "x-note": 1, "unevaluatedItems": False}, name="args")
+    check_schema({"$ref": "#/$defs/a", "$defs": {"a": True}, "x-note": 1, "unevaluatedItems": False}, name="args")
+    check_schema({"oneOf": [{"const": {"typ": 1}}], "discriminator": {"propertyName": "kind"}, "default": {"typ": 1}})

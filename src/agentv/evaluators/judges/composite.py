@@ -82,12 +82,12 @@ async def _score_one(context: EvaluationContext, evaluator: EvaluatorLike) -> Ev
 
 
 class WeightedAverage(Struct, frozen=True):
-    """The weighted mean of the members' scores. If `weights` is not empty, members missing in it have weight 0."""
+    """The weighted mean of the members' scores. Members that `weights` does not name have their own weight."""
 
     type: Literal["weighted_average"] = "weighted_average"
-    weights: Annotated[Mapping[str, float], Meta(description="{member: weight}; default: the members' own weights")] = (
-        field(default_factory=dict)
-    )
+    weights: Annotated[
+        Mapping[str, float], Meta(description="{member: weight}; a member that is not named has its own weight")
+    ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ValueError for weights that are negative or not finite."""

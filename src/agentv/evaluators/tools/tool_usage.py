@@ -34,15 +34,6 @@ ArgsSetting: TypeAlias = JsonObject | str | Callable[..., object]
 """A JSON Schema, the name of a function (`python:path.py:function`), or in Python the function itself or an object with
 a function for each argument."""
 
-_SCHEMA_KEYWORDS = frozenset(
-    """$anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary additionalProperties allOf anyOf
-    const contains contentEncoding contentMediaType contentSchema default definitions dependentRequired
-    dependentSchemas deprecated description else enum examples exclusiveMaximum exclusiveMinimum format if items
-    maxContains maxItems maxLength maxProperties maximum minContains minItems minLength minProperties minimum
-    multipleOf not oneOf pattern patternProperties prefixItems properties propertyNames readOnly required then title
-    type unevaluatedItems unevaluatedProperties uniqueItems writeOnly""".split()  # noqa: SIM905 - as a list these words would be sixty lines
-)
-
 
 def check_args_setting(args: object) -> None:
     """Raise ValueError for a string that cannot be a function's name, or an object that is not a valid JSON Schema."""
@@ -50,21 +41,7 @@ def check_args_setting(args: object) -> None:
         if ":" not in function_name(args):
             raise ValueError("`args` must be a JSON Schema, or name a function: python:path.py:function")
     elif isinstance(args, Mapping) and not _has_functions(args):
-        check_value_schema(args, name="args")
-
-
-def check_value_schema(schema: JsonObject, *, name: str) -> None:
-    """Raise ValueError for an invalid schema, or an object with a key that is not a schema keyword.
-
-    Such an object has expected values instead of a schema, as `{city: Oslo}`. `name` is the setting's name.
-    """
-    unknown = next((key for key in schema if key not in _SCHEMA_KEYWORDS and not key.startswith("x-")), None)
-    if unknown is not None:
-        raise ValueError(
-            f"`{name}` must be a JSON Schema, but {unknown!r} is not one of its keywords; to require a value of "
-            f"{unknown!r}, write {{properties: {{{unknown}: {{const: …}}}}}}"
-        )
-    check_schema(schema, name=name)
+        check_schema(args, name="args")
 
 
 def function_name(args: str) -> str:
@@ -213,7 +190,7 @@ class ToolRule(Struct, frozen=True, kw_only=True):
             raise ValueError("`required` and `max_calls: 0` contradict each other")
         check_args_setting(self.args)
         if self.result is not None:
-            check_value_schema(self.result, name="result")
+            check_schema(self.result, name="result")
 
     def _check_sequence(self) -> None:
         if self.tool or self.has_check or self.required or self.has_count or self.each != "first":

@@ -15,13 +15,8 @@ from agentv.types.scales import EvaluationCriteria
 
 
 def weigh(results: Sequence[EvaluatorResult], weights: Mapping[str, float]) -> tuple[EvaluatorResult, ...]:
-    """Return the results of a composite's members with `weights`, or with their own weights if it is empty.
-
-    A member that is missing in `weights` has weight 0.
-    """
-    if not weights:
-        return tuple(results)
-    return tuple(replace(result, weight=weights.get(result.name, 0.0)) for result in results)
+    """Return the results of a composite's members with `weights`; a member that is not named keeps its own weight."""
+    return tuple(replace(result, weight=weights.get(result.name, result.weight)) for result in results)
 
 
 def not_skipped(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:

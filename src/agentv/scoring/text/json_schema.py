@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from agentv.types.errors import EvaluatorError
+from agentv.types.errors import EvaluatorError, nearest
 from agentv.types.json_value import JsonValue
 
 if TYPE_CHECKING:
@@ -15,15 +15,67 @@ SchemaCheck: TypeAlias = Callable[[JsonValue], Iterator[str]]
 """A function that yields every violation in a value as `$.path: message`."""
 
 
+_SCHEMA_KEYWORDS = frozenset(
+    """$anchor $comment $defs $dynamicAnchor $dynamicRef $id $ref $schema $vocabulary additionalProperties allOf anyOf
+    const contains contentEncoding contentMediaType contentSchema default definitions dependentRequired
+    dependentSchemas deprecated description else enum examples exclusiveMaximum exclusiveMinimum format if items
+    maxContains maxItems maxLength maxProperties maximum minContains minItems minLength minProperties minimum
+    multipleOf not oneOf pattern patternProperties prefixItems properties propertyNames readOnly required then title
+    type unevaluatedItems unevaluatedProperties uniqueItems writeOnly
+    discriminator example externalDocs nullable xml""".split()  # noqa: SIM905 - as a list these words would be sixty lines
+)
+"""The keywords of draft 2020-12, and those of OpenAPI, which add no demand."""
+_KEYWORDS_WITH_A_SCHEMA = frozenset(
+    """additionalProperties contains contentSchema else if items not propertyNames then unevaluatedItems
+    unevaluatedProperties""".split()  # noqa: SIM905 - as above
+)
+_KEYWORDS_WITH_SCHEMAS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_KEYWORDS_WITH_NAMED_SCHEMAS = frozenset(
+    {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
+)
+
+
 def check_schema(schema: Mapping[str, JsonValue], *, name: str = "schema") -> None:
-    """Raise ValueError, with the place of the error, if a schema is not valid; `name` is the setting's name."""
+    """Raise ValueError, with the place of the error, if a schema is not valid; `name` is the setting's name.
+
+    A key that is no keyword is an error, because JSON Schema ignores it: it may be misspelt, or the schema may be an
+    object of expected values, as `{city: Oslo}`.
+    """
     import jsonschema  # noqa: PLC0415 - imported only for suites with a schema
 
+    _check_keywords(schema, "$", name)
     try:
         jsonschema.Draft202012Validator.check_schema(_plain(schema))
     except jsonschema.SchemaError as error:
         raise ValueError(f"`{name}` is not a valid JSON Schema: {error.json_path}: {error.message}") from error
     _check_patterns(schema, "$", name)
+
+
+def _check_keywords(schema: JsonValue, path: str, name: str) -> None:
+    """Raise ValueError for a key that is no keyword in the schema at `path` or in one of its subschemas."""
+    if not isinstance(schema, Mapping):
+        return
+    for key, value in schema.items():
+        if key not in _SCHEMA_KEYWORDS and not key.startswith("x-"):
+            where = "" if path == "$" else f"at {path}: "
+            near = nearest(key, (each for each in _SCHEMA_KEYWORDS if not each.startswith("$")))
+            raise ValueError(
+                f"`{name}` must be a JSON Schema, but {where}{key!r} is not one of its keywords; "
+                f"{f'did you mean {near!r}? ' if near else ''}to require a value of {key!r}, write "
+                f"{{properties: {{{key}: {{const: …}}}}}}"
+            )
+        for place, subschema in _subschemas(key, value):
+            _check_keywords(subschema, path + place, name)
+
+
+def _subschemas(key: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the schemas under a keyword, with their places below the schema."""
+    if key in _KEYWORDS_WITH_A_SCHEMA:
+        yield f".{key}", value
+    elif key in _KEYWORDS_WITH_SCHEMAS and isinstance(value, list | tuple):
+        yield from ((f".{key}[{index}]", each) for index, each in enumerate(value))
+    elif key in _KEYWORDS_WITH_NAMED_SCHEMAS and isinstance(value, Mapping):
+        yield from ((f".{key}.{each}", subschema) for each, subschema in value.items())
 
 
 _VALUE_KEYWORDS = frozenset({"const", "enum", "default", "examples"})
