@@ -39,7 +39,7 @@ class RegexSettings(Struct, frozen=True):
     ] = "match"
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an unknown flag, or a pattern that is empty or cannot be compiled, before anything runs."""
+        """Raise ValueError for an unknown flag, or an empty or broken pattern, before anything runs."""
         unknown = sorted(set(self.flags) - set(_FLAGS) - _WITHOUT_EFFECT)
         if unknown:
             raise ValueError(f"`flags` has {unknown[0]!r}, which is not a flag; allowed: {', '.join(_FLAGS)}")
