@@ -511,6 +511,35 @@ def test_a_table_of_logged_answers_is_replayed(tmp_path: Path) -> None:
     assert failure_of(replay(tmp_path, file="log.csv"), make_request(eval_case_id="3")).kind == "target_missing"
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        ("log.jsonl", '{"id": "case-1", "text": "Yes."}\n\n{"id": "case-1", "text": "No."}\n', (1, 3)),
+        ("log.jsonl", '{"id": "case-1", "response": "Yes."}\n{"id": "case-1", "response": "No."}\n', (1, 2)),
+        ("log.csv", "id,prompt,response\ncase-1,Where?,Here.\ncase-1,Where?,There.\n", (2, 3)),
+    ],
+)
+def test_several_answers_of_a_log_with_one_id_are_an_error(
+    tmp_path: Path, name: str, text: str, lines: tuple[int, int]
+) -> None:
+    (tmp_path / name).write_text(text)
+    failure = failure_of(replay(tmp_path, file=name))
+    places = " and ".join(f"{tmp_path / name}:{line}" for line in lines)
+    assert failure.kind == "config_error"
+    assert failure.message == (
+        f"{places}: several answers have the id 'case-1'; keep one, or number them with `trial`, from 0"
+    )
+
+
+def test_equal_lines_and_numbered_trials_of_a_log_are_no_error(tmp_path: Path) -> None:
+    line = '{"id": "case-1", "text": "Yes."}\n'
+    (tmp_path / "log.jsonl").write_text(line + line)
+    assert ask(replay(tmp_path, file="log.jsonl"), make_request()).text == "Yes."
+    numbered = [f'{{"id": "case-1", "trial": {trial}, "text": "{trial}"}}\n' for trial in range(2)]
+    (tmp_path / "log.jsonl").write_text("".join(numbered))
+    assert [ask(replay(tmp_path, file="log.jsonl"), make_request(trial=trial)).text for trial in (0, 1)] == ["0", "1"]
+
+
 def test_a_table_with_columns_of_its_own_is_mapped(tmp_path: Path) -> None:
     (tmp_path / "log.tsv").write_text("no\treply\ttrial\ncase-1\tYes.\t0\n")
     paths = {"id": "no", "response": "reply"}

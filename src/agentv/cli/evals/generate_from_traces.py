@@ -16,7 +16,7 @@ from agentv.cli.running.score import check_sources
 from agentv.cli.terminal import own_stdout
 from agentv.engine.capture import Cleaner, Redactor
 from agentv.engine.criteria.answer_filter import AnswerFilter
-from agentv.engine.criteria.log_files import log_files
+from agentv.engine.criteria.log_files import LogFiles, log_files
 from agentv.engine.criteria.log_stream import SampledLines, sampled_lines
 from agentv.engine.criteria.logged_cases import CaseRules, LoggedCases, Order, personal_data
 from agentv.engine.planning.inputs import load_project_parts
@@ -91,13 +91,13 @@ def make_traces_options(given: Mapping[str, Any]) -> TracesOptions:
 def suite_from_traces(files: Sequence[str], options: TracesOptions) -> int:
     """Write the cases of the answers in the files; return the exit code."""
     with own_stdout() as stdout:
-        output, named = options.output, log_files(files)
-        check_sources(named)
-        output.check((Path(each) for each in named), "--from-traces")
+        output, logs = options.output, log_files(files)
+        check_sources(logs.paths)
+        output.check((Path(each) for each in logs.paths), "--from-traces")
         specs, _ = load_project_parts([output.path.parent])
         file, _ = output.open(specs)
         judged = None if options.failed is None else _judged_cases(options.failed, output)
-        reader = _AnswerReader(options, _cases(options, judged, file.cases), named)
+        reader = _AnswerReader(options, _cases(options, judged, file.cases), logs)
         run_in_own_loop(reader.read())
         data = ", ".join("standard input" if each == STDIN else shown(Path(each)) for each in files)
         written = _Written(options, reader, judged, data=data, is_new=not file.data)
@@ -127,7 +127,7 @@ def _cases(options: TracesOptions, judged: JudgedCases | None, existing: Sequenc
 class _AnswerReader:
     """Reads the answers in files, and adds each to the cases until there are enough."""
 
-    def __init__(self, options: TracesOptions, cases: LoggedCases, files: Sequence[str]) -> None:
+    def __init__(self, options: TracesOptions, cases: LoggedCases, files: LogFiles) -> None:
         self.cases = cases
         self._options = options
         since = None if options.since_s is None else make_clock()() - timedelta(seconds=options.since_s)

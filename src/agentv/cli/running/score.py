@@ -27,7 +27,7 @@ from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.inputs import suite_of_file, target_of_file
 from agentv.engine.criteria.lines import LogAnswers, LogReading
 from agentv.engine.criteria.live_traces import OTLP, LiveTraces
-from agentv.engine.criteria.log_files import log_files
+from agentv.engine.criteria.log_files import LogFiles, log_files
 from agentv.engine.criteria.log_stream import SampledLines, sampled_lines
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.criteria.run_record import ScoredRun
@@ -108,7 +108,8 @@ class ScoreOptions(Struct, frozen=True):
 
 def score_files(files: Sequence[str], options: ScoreOptions) -> int:
     """Evaluate the lines of the files; return the exit code. Text that evaluators print goes to standard error."""
-    named, files = files, (log_files(files) if options.otlp is None else files)
+    logs = log_files(files) if options.otlp is None else LogFiles(tuple(files))
+    named, files = files, logs.paths
     with own_stdout() as stdout:
         stream = sys.stderr if options.output == _STDOUT else stdout
         clock = make_clock()
@@ -145,7 +146,7 @@ def score_files(files: Sequence[str], options: ScoreOptions) -> int:
         )
         lines = LogAnswers(
             (
-                sampled_lines(files, options.sample, since, options.reading.joining)
+                sampled_lines(logs, options.sample, since, options.reading.joining)
                 if live is None
                 else SampledLines(live, options.sample, live.notes)
             ),

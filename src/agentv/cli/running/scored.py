@@ -35,7 +35,7 @@ from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.lines import LogAnswers, LogReading
 from agentv.engine.criteria.live_traces import OTLP, LiveTraces
-from agentv.engine.criteria.log_files import log_files
+from agentv.engine.criteria.log_files import LogFiles, log_files
 from agentv.engine.criteria.log_stream import SampledLines, ScoredLines, sampled_lines
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.criteria.run_record import ScoredRun
@@ -80,7 +80,8 @@ def score_rest(stored: StoredRun, output: OutputOptions, continue_options: Conti
     address = _text(settings, "otlp")
     live = None if address is None else _received_again(stored, address)
     with contextlib.chdir(working_folder(stored.run, stored.folder.resolve().parent.parent)):
-        files = log_files(named) if live is None else named
+        logs = log_files(named) if live is None else LogFiles(tuple(named))
+        files = logs.paths
         check_sources(files)
         if live is None:
             _refuse_changed_log(stored, files)
@@ -93,7 +94,7 @@ def score_rest(stored: StoredRun, output: OutputOptions, continue_options: Conti
         since = _moment(settings, "since")
         name = stored.run.name if settings.get("new") is True else None
         return LogAnswers(
-            sampled_lines(files, sample, since, _reading(settings).joining)
+            sampled_lines(logs, sample, since, _reading(settings).joining)
             if live is None
             else SampledLines(live, sample, live.notes),
             answers,

@@ -103,9 +103,9 @@ def _stream_of(files: Sequence[str], joining: JoinOptions) -> LogStream:
     from agentv.engine.criteria.log_stream import LogStream
     from agentv.loading.suites.recorded import MAX_LINE_BYTES
 
-    named = log_files(files)
-    check_sources(named)
-    return LogStream(named, max_bytes=MAX_LINE_BYTES, joining=joining)
+    logs = log_files(files)
+    check_sources(logs.paths)
+    return LogStream(logs.paths, max_bytes=MAX_LINE_BYTES, joining=joining, file_notes=logs.notes)
 
 
 async def _receive(

@@ -5,20 +5,27 @@ are no logs are reported before any line is read.
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec import Struct
+
+from agentv.engine.criteria.transcript_lines import Places, counted
 from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.datasets.transcripts import UNREADABLE, find_program, find_transcripts, read_start
 from agentv.loading.files.kinds import TABLE_SUFFIXES, YAML_SUFFIXES, record_schema
 from agentv.storage.run.find import LOG_SUFFIX, readable_run
 from agentv.telemetry.binary import BINARY_SUFFIXES, is_framed, looks_binary
 from agentv.types.errors import ConfigError
+from agentv.types.input_notes import InputNote
 
 _SUFFIXES = (".json", ".jsonl", ".ndjson", *BINARY_SUFFIXES)
 _NAMED_SUFFIXES = (*_SUFFIXES, *TABLE_SUFFIXES)
 """Endings of logs: a file with such a name is read as its name says, and its lines are reported one by one."""
+_ROTATION = re.compile(r"[.-]\d[\d.T:_-]*$")
+"""What a program that rotates logs adds to their names: a number or a date."""
 _START_BYTES = 2**16
 _JSON_STARTS = (b"{", b"[")
 _NO_LOGS = {
@@ -33,12 +40,21 @@ _OTHER = (
 )
 
 
-def log_files(files: Sequence[str]) -> list[str]:
+class LogFiles(Struct, frozen=True):
+    """The files to read, in order, and what is not read of those that were named."""
+
+    paths: tuple[str, ...]
+    notes: tuple[InputNote, ...] = ()
+
+
+def log_files(files: Sequence[str]) -> LogFiles:
     """Return the files, with the logs in a folder without transcripts, in the order of their paths, in its place.
 
-    Raises ConfigError for files that are no logs, and for a folder with neither.
+    A file that is named twice, or named and in a named folder, is read once. Raises ConfigError for files that are no
+    logs, and for a folder with neither logs nor transcripts.
     """
     found: list[str] = []
+    others: list[str] = []
     problems: list[str] = []
     for file in files:
         path = Path(file)
@@ -46,23 +62,98 @@ def log_files(files: Sequence[str]) -> list[str]:
             problems.append(f"{file}: {problem}")
         elif file == STDIN or not path.is_dir() or find_transcripts(path).transcripts:
             found.append(file)
-        elif inside := sorted(_logs_in(path)):
-            found += inside
         else:
-            problems.append(
-                f"{file}: is a folder without transcripts of coding agents and without logs, which end in "
-                f"{', '.join(_SUFFIXES)}"
-            )
+            content = _content_of(path)
+            found += content.logs
+            others += content.others
+            if not content.logs:
+                listed = f"; not read: {Places.of(content.others)}" if content.others else ""
+                problems.append(
+                    f"{file}: is a folder without transcripts of coding agents and without logs, which end in "
+                    f"{', '.join(_SUFFIXES)}{listed}"
+                )
     if problems:
         raise ConfigError("\n".join(problems))
-    return found
+    once, repeated = _each_once(found)
+    named = set(map(os.path.realpath, once))
+    return LogFiles(tuple(once), tuple(_notes(once, repeated, [o for o in others if os.path.realpath(o) not in named])))
 
 
-def _logs_in(folder: Path) -> Iterator[str]:
-    for path in folder.rglob("*"):
+def _each_once(files: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the files without those that an earlier one is, and these. Only files and folders can be the same."""
+    once: dict[str, str] = {}
+    repeated: list[str] = []
+    for at, file in enumerate(files):
+        is_stored = file != STDIN and (Path(file).is_file() or Path(file).is_dir())
+        key = os.path.realpath(file) if is_stored else f"{at}"
+        if key in once:
+            repeated.append(file)
+        else:
+            once[key] = file
+    return list(once.values()), repeated
+
+
+def _notes(files: Sequence[str], repeated: Sequence[str], others: Sequence[str]) -> Iterator[InputNote]:
+    """Yield what a user should know of the files, before their lines are read."""
+    if repeated:
+        yield InputNote(f"read once, although named more than once: {counted(Places.of(_distinct(repeated)), 'file')}")
+    if others:
+        advice = "to read such a log, name it instead of its folder"
+        yield InputNote(
+            f"not read, because their names are not those of logs: {counted(Places.of(others), 'file')}; {advice}"
+        )
+    if len(files) > 1 and (empty := [file for file in files if _is_empty(file)]):
+        yield InputNote(f"empty: {counted(Places.of(empty), 'file')}")
+
+
+def _distinct(files: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(files))
+
+
+def _is_empty(file: str) -> bool:
+    """Return True for a file without any text; False for one that is not a regular file or cannot be read."""
+    try:
+        return file != STDIN and Path(file).is_file() and not read_start(Path(file), _START_BYTES).strip()
+    except UNREADABLE:
+        return False
+
+
+class _Content(Struct, frozen=True):
+    """The logs in a folder, and the other files that may be logs, in the order of their paths."""
+
+    logs: list[str]
+    others: list[str]
+
+
+def _content_of(folder: Path) -> _Content:
+    logs: list[str] = []
+    others: list[str] = []
+    for path in sorted(folder.rglob("*")):
         is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.name.removesuffix(".gz").endswith(_SUFFIXES) and not is_hidden and path.is_file():
-            yield str(path)
+        if is_hidden or not path.is_file():
+            continue
+        if _is_named_as_log(path.name):
+            logs.append(str(path))
+        elif _may_be_other_log(path):
+            others.append(str(path))
+    return _Content(logs, others)
+
+
+def _is_named_as_log(name: str) -> bool:
+    """Return True for a name with the suffix of a log, also if the log was rotated, as in `a.jsonl.1`."""
+    return _ROTATION.sub("", name.removesuffix(".gz")).endswith(_SUFFIXES)
+
+
+def _may_be_other_log(path: Path) -> bool:
+    """Return True for a table, a log of inspect, and a file that begins as JSON Lines or binary OTLP."""
+    if path.name.removesuffix(".gz").endswith((*TABLE_SUFFIXES, LOG_SUFFIX)):
+        return True
+    try:
+        start = read_start(path, _START_BYTES)
+    except UNREADABLE:
+        return False
+    first = next((line for line in start.splitlines() if line.strip()), b"")
+    return looks_binary(start) or is_framed(start) or first.lstrip().startswith(b"{")
 
 
 def _why_no_log(path: Path) -> str | None:

@@ -15,6 +15,7 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.engine.criteria.log_files import LogFiles
 from agentv.engine.criteria.trace_lines import TraceLines
 from agentv.engine.criteria.transcript_lines import TranscriptLines
 from agentv.execution.processes.line_stream import STDIN, Line, LineStream, LostLine, ReadLine
@@ -145,13 +146,13 @@ _ROWS_PER_BATCH = 64
 
 
 def sampled_lines(
-    files: Sequence[str], sample: Sample, since: datetime | None = None, joining: JoinOptions | None = None
+    files: LogFiles, sample: Sample, since: datetime | None = None, joining: JoinOptions | None = None
 ) -> SampledLines:
     """Return the sampled lines of some files, for workers to pull.
 
     Of transcripts, only answers `since` a time are lines; spans are joined into answers first.
     """
-    stream = LogStream(files, max_bytes=MAX_LINE_BYTES, since=since, joining=joining)
+    stream = LogStream(files.paths, max_bytes=MAX_LINE_BYTES, since=since, joining=joining, file_notes=files.notes)
     return SampledLines(stream, sample, stream.notes)
 
 
@@ -169,8 +170,10 @@ class LogStream:
         max_bytes: int,
         since: datetime | None = None,
         joining: JoinOptions | None = None,
+        file_notes: Sequence[InputNote] = (),
     ) -> None:
         self._files = files
+        self._file_notes = file_notes
         self._max_bytes = max_bytes
         self._transcripts = TranscriptLines(since)
         is_endless = not all(_is_regular(file) or _is_folder(file) for file in files)
@@ -198,6 +201,7 @@ class LogStream:
 
     def notes(self) -> Iterator[InputNote]:
         """Yield what in the files was not read as an answer, and what is not certain of traces."""
+        yield from self._file_notes
         yield from self._transcripts.notes()
         yield from self._traces.notes()
 

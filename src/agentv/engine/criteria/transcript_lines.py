@@ -147,20 +147,20 @@ class TranscriptLines(Struct):
             ("because they ended before --since", self.older),
         ):
             if places.count:
-                yield left_out(f"{why}: {_counted(places, 'prompt')}")
+                yield left_out(f"{why}: {counted(places, 'prompt')}")
         if self.copies.count:
             once = "read once, although resumed or forked sessions repeat them"
-            yield InputNote(f"{once}: {_counted(self.copies, 'prompt')}")
+            yield InputNote(f"{once}: {counted(self.copies, 'prompt')}")
         alone = [file for file, session in self.included.items() if session not in self.sessions]
         if subagents := sorted([*self.subagents, *alone]):
-            yield left_out(f"because a subagent wrote them: {_counted(Places.of(subagents), 'transcript')}")
+            yield left_out(f"because a subagent wrote them: {counted(Places.of(subagents), 'transcript')}")
         if self.unchanged.count:
             since = "because they have not changed since --since"
-            yield InputNote(f"not opened, {since}: {_counted(self.unchanged, 'file')}")
+            yield InputNote(f"not opened, {since}: {counted(self.unchanged, 'file')}")
         if self.others.count:
-            yield InputNote(f"not read, because they are not transcripts: {_counted(self.others, 'file')}")
+            yield InputNote(f"not read, because they are not transcripts: {counted(self.others, 'file')}")
 
 
-def _counted(places: Places, noun: str) -> str:
+def counted(places: Places, noun: str) -> str:
     """Return a number of things with the first places."""
     return f"{places.count:,} {noun}{'' if places.count == 1 else 's'} ({places})"

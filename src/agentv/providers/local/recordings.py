@@ -84,28 +84,25 @@ class TableRecording(Struct, frozen=True):
     """The recorded answers of a table."""
 
     path: Path
-    positions: Mapping[_AnswerKey, int]
-    """Indices into `rows`; the trial None stands for every trial."""
+    index: "AnswerIndex"
+    """Indices into `rows`."""
     rows: Sequence[JsonObject]
 
     def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
-        """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none."""
-        return self.rows[_find_position(self.path, self.positions, case_id, trial=trial, prompt=prompt)]
+        """Return the row of a case. Raises ProviderError as `AnswerIndex.find` does."""
+        return self.rows[self.index.find(self.path, case_id, trial=trial, prompt=prompt)]
 
 
 class Recording(Struct, frozen=True):
     """One file of recorded answers."""
 
     path: Path
-    positions: Mapping[_AnswerKey, int]
-    """Byte offsets; the trial None stands for every trial."""
+    index: "AnswerIndex"
+    """Byte offsets."""
 
     def find(self, case_id: str, trial: int, prompt: str | None = None) -> JsonObject:
-        """Return the row of a case. Raises ProviderError with kind `target_missing` if there is none.
-
-        An answer that was recorded without a prompt is used for all prompts.
-        """
-        position = _find_position(self.path, self.positions, case_id, trial=trial, prompt=prompt)
+        """Return the row of a case. Raises ProviderError as `AnswerIndex.find` does, or if it cannot be read."""
+        position = self.index.find(self.path, case_id, trial=trial, prompt=prompt)
         try:
             with self.path.open("rb") as file:
                 file.seek(position)
@@ -116,16 +113,31 @@ class Recording(Struct, frozen=True):
             raise ProviderError(Failure("malformed_reply", message)) from None
 
 
-def _find_position(
-    path: Path, positions: Mapping[_AnswerKey, int], case_id: str, trial: int, prompt: str | None
-) -> int:
-    keys = ((case_id, trial, prompt), (case_id, None, prompt), (case_id, trial, None), (case_id, None, None))
-    position = next((positions[key] for key in keys if key in positions), None)
-    if position is None:
-        trials = sorted({known for name, known, _ in positions if name == case_id and known is not None})
-        details = f" in trial {trial}; it has trials {', '.join(map(str, trials))}" if trials else ""
-        raise ProviderError(Failure("target_missing", f"{path} has no answer for case {case_id!r}{details}"))
-    return position
+class AnswerIndex(Struct, frozen=True):
+    """The positions of the answers of one target; the trial None stands for every trial."""
+
+    positions: Mapping[_AnswerKey, int]
+    repeated: Mapping[_AnswerKey, tuple[int, int]]
+    """Two lines of each answer that a log has several times, with other content."""
+
+    def find(self, path: Path, case_id: str, *, trial: int, prompt: str | None) -> int:
+        """Return the position of the answer of a case; one that was recorded without a prompt is used for all prompts.
+
+        Raises ProviderError with kind `target_missing` if there is none, `config_error` if a log has several.
+        """
+        keys = ((case_id, trial, prompt), (case_id, None, prompt), (case_id, trial, None), (case_id, None, None))
+        key = next((key for key in keys if key in self.positions), None)
+        if key is None:
+            trials = sorted({known for name, known, _ in self.positions if name == case_id and known is not None})
+            details = f" in trial {trial}; it has trials {', '.join(map(str, trials))}" if trials else ""
+            raise ProviderError(Failure("target_missing", f"{path} has no answer for case {case_id!r}{details}"))
+        if (lines := self.repeated.get(key)) is not None:
+            places = " and ".join(f"{path}:{line}" for line in lines)
+            message = (
+                f"{places}: several answers have the id {case_id!r}; keep one, or number them with `trial`, from 0"
+            )
+            raise ProviderError(Failure("config_error", message))
+        return self.positions[key]
 
 
 def index_rows(
@@ -137,40 +149,58 @@ def index_rows(
 ) -> TableRecording:
     """Index the rows of a table, given with their line numbers, as `index_recording` does for a file."""
     indexed: list[JsonObject] = []
-    index = _Index(suite, field_paths)
+    index = _Indexer(path, suite, field_paths)
     for number, row in rows:
         line = msgspec.json.encode(row)
         try:
             head = _decode_table_head(line)
         except msgspec.DecodeError as error:
             raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
-        index.add(head, line, f"{path}:{number}", len(indexed))
+        index.add(head, line, number, len(indexed))
         indexed.append(row)
-    return TableRecording(path, index.of_target(path, target), indexed)
+    return TableRecording(path, index.of_target(target), indexed)
 
 
-class _Index:
-    """The recorded answers by target: of each case that with the highest generation, without re-runs."""
+class _Entry(Struct, frozen=True, gc=False):
+    """One answer of a recording; `earlier` is the line of another one under the same key."""
 
-    def __init__(self, suite: str | None, field_paths: LogMap | None) -> None:
-        self._suite, self._field_paths = suite, field_paths
-        self._answers: dict[str | None, dict[_AnswerKey, tuple[int, int]]] = {}
+    generation: int
+    position: int
+    line: int
+    content: int
+    earlier: int | None = None
 
-    def add(self, head: _Head, line: bytes, where: str, position: int) -> None:
+
+class _Indexer:
+    """Indexes recorded answers by target: of each case that with the highest generation, without re-runs."""
+
+    def __init__(self, path: Path, suite: str | None, field_paths: LogMap | None) -> None:
+        self._path, self._suite, self._field_paths = path, suite, field_paths
+        self._answers: dict[str | None, dict[_AnswerKey, _Entry]] = {}
+
+    def add(self, head: _Head, line: bytes, number: int, position: int) -> None:
         """Add the position of a line. Raises ProviderError for one without an id."""
         target, case_id, trial, prompt = head.identity
+        is_logged = case_id is None
         if case_id is None:
-            case_id = _log_id(line, where, self._field_paths)
+            case_id = _log_id(line, f"{self._path}:{number}", self._field_paths)
         is_chosen = self._suite is None or head.suite in (None, self._suite)
-        if case_id is not None and is_chosen and head.rerun is None:
-            known = self._answers.setdefault(target, {})
-            generation, _ = known.get((case_id, trial, prompt), (head.generation, position))
-            if head.generation >= generation:
-                known[case_id, trial, prompt] = head.generation, position
+        if case_id is None or not is_chosen or head.rerun is not None:
+            return
+        entries = self._answers.setdefault(target, {})
+        entry = _Entry(head.generation, position, number, hash(line.strip()))
+        known = entries.get((case_id, trial, prompt), entry)
+        if entry.generation >= known.generation:
+            is_other = is_logged and entry.content != known.content
+            entries[case_id, trial, prompt] = replace(entry, earlier=known.line if is_other else known.earlier)
 
-    def of_target(self, path: Path, target: str) -> dict[_AnswerKey, int]:
-        """Return the positions of the answers of one target."""
-        return {key: position for key, (_, position) in _choose_target(self._answers, path, target).items()}
+    def of_target(self, target: str) -> AnswerIndex:
+        """Return the answers of one target."""
+        entries = _choose_target(self._answers, self._path, target)
+        return AnswerIndex(
+            {key: entry.position for key, entry in entries.items()},
+            {key: (entry.earlier, entry.line) for key, entry in entries.items() if entry.earlier is not None},
+        )
 
 
 def index_recording(
@@ -189,14 +219,14 @@ def index_recording(
     if (path.parent / SEGMENTS).is_file():
         message = f"the answers of the run {path.parent} are in segments, which cannot be read here"
         raise ProviderError(Failure("config_error", message))
-    index = _Index(suite, field_paths)
+    index = _Indexer(path, suite, field_paths)
     for number, offset, line in _whole_lines(path) if counted is None else counted:
         try:
             head = _decode_head(line.removeprefix(BYTE_ORDER_MARK))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ProviderError(Failure("config_error", f"{path}:{number}: not a valid row: {error}")) from None
-        index.add(head, line, f"{path}:{number}", offset)
-    return Recording(path, index.of_target(path, target))
+        index.add(head, line, number, offset)
+    return Recording(path, index.of_target(target))
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
@@ -230,8 +260,8 @@ def _log_id(line: bytes, where: str, field_paths: LogMap | None) -> str | None:
 
 
 def _choose_target(
-    positions: Mapping[str | None, dict[_AnswerKey, tuple[int, int]]], path: Path, target: str
-) -> Mapping[_AnswerKey, tuple[int, int]]:
+    positions: Mapping[str | None, dict[_AnswerKey, _Entry]], path: Path, target: str
+) -> Mapping[_AnswerKey, _Entry]:
     if target in positions or len(positions) < 2:  # noqa: PLR2004 - one target, so no choice
         return positions.get(target) or next(iter(positions.values()), {})
     known = ", ".join(sorted(str(name) for name in positions))
