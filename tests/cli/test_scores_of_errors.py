@@ -49,7 +49,8 @@ def test_a_table_has_no_score_of_an_error(agentv: Call) -> None:
     assert (row["status"], row["score"], row["score: broken"], row["score: fine"]) == ("error", "", "", "1.0")
 
 
-def test_a_printed_report_has_no_score_of_an_error(agentv: Call) -> None:  # noqa: ARG001 - it makes the project
+@pytest.mark.usefixtures("agentv")
+def test_a_printed_report_has_no_score_of_an_error() -> None:
     report = evaluate("suite.yaml")
     assert [row.status for row in report.results] == ["error"]
     assert "0.50" not in str(report)

@@ -415,11 +415,39 @@ def test_ordinary_tests_are_not_changed(tmp_path: Path) -> None:
     assert "agentv ==" not in with_plugin.output
 
 
-def test_a_gate_without_a_judged_test_is_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options", [pytest.param((), id="one process"), pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.nightly)]
+)
+def test_a_gate_without_a_judged_test_ends_the_session_with_exit_code_3(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
     (tmp_path / "test_plain.py").write_text("def test_plain(): pass\n")
-    session = Session(tmp_path, "--agentv-gate", "pass_rate >= 90%")
-    assert session.code == 0
-    assert "note: no test was judged, so that no gate was checked: pass_rate >= 90%" in session.output
+    session = Session(tmp_path, "--agentv-gate", "pass_rate >= 90%", *options)
+    assert session.code == 3
+    assert "INCOMPLETE: no test was judged, so that no gate was checked: pass_rate >= 90%" in session.output
+
+
+@pytest.mark.parametrize(("options", "code"), [(("--collect-only",), 0), (("-k", "nothing"), 5)])
+def test_a_gate_of_a_session_without_tests_changes_no_exit_code(
+    tmp_path: Path, options: tuple[str, ...], code: int
+) -> None:
+    (tmp_path / "test_plain.py").write_text("def test_plain(): pass\n")
+    session = Session(tmp_path, "--agentv-gate", "pass_rate >= 90%", *options)
+    assert session.code == code
+    assert "no gate was checked" not in session.output
+
+
+def test_a_gate_of_a_session_whose_tests_fail_keeps_their_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "test_plain.py").write_text("def test_plain(): assert False\n")
+    assert Session(tmp_path, "--agentv-gate", "pass_rate >= 90%").code == 1
+
+
+def test_a_gate_that_cannot_be_parsed_is_an_error_before_any_test(tmp_path: Path) -> None:
+    (tmp_path / "test_plain.py").write_text("def test_plain(): pass\n")
+    session = Session(tmp_path, "--agentv-gate", "men > 0.9")
+    assert session.code == 4
+    assert "argument --agentv-gate: gate 'men > 0.9', column 1: " in session.output
+    assert "passed" not in session.output
 
 
 def test_a_wrong_number_of_trials_says_what_is_expected(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--agentv-gate",
         action="append",
+        type=_gate,
         metavar="EXPR",
         help="Condition for exit code 0 besides the tests, e.g. 'pass_rate >= 90%%'; repeatable.",
     )
@@ -46,6 +47,18 @@ def _at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"must be a whole number from 1, not {text!r}")
     return int(text)
+
+
+def _gate(text: str) -> str:
+    """Return a gate if it can be parsed, also if no test will need it; `none` turns all gates off."""
+    from agentv.scoring.gates.gates import GateError, parse_gate  # noqa: PLC0415 - only for sessions with a gate
+
+    if text != "none":
+        try:
+            parse_gate(text)
+        except GateError as error:
+            raise ArgumentTypeError(error.line) from None
+    return text
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -131,6 +144,7 @@ class AgentvSession:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count failed tests, and separately tests that failed because of a target, a judge or the run."""
+        self.state.has_tests = True
         if report.failed:
             if getattr(report, FAILED_PART, None) is None:
                 self.state.failed += 1
@@ -161,6 +175,15 @@ class AgentvSession:
             from agentv.pytest_plugin.ending import end_run  # noqa: PLC0415 - only if a row was requested
 
             session.exitstatus = end_run(self.state, session, int(exitstatus))
+        elif self._unmeasured_gates(session.config) and exitstatus == pytest.ExitCode.OK:
+            from agentv.scoring.gates.run_verdict import INCOMPLETE  # noqa: PLC0415 - only for sessions with a gate
+
+            session.exitstatus = INCOMPLETE
+
+    def _unmeasured_gates(self, config: pytest.Config) -> list[str]:
+        """Return the gates of a session of which no test was judged; none if no test was run."""
+        is_worker = hasattr(config, "workerinput")
+        return config.getoption("agentv_gate") or [] if self.state.has_tests and not is_worker else []
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the judge errors, the verdict and the folder of the run."""
@@ -168,6 +191,8 @@ class AgentvSession:
             from agentv.pytest_plugin.ending import print_ending  # noqa: PLC0415 - only after a run
 
             print_ending(terminalreporter, self.state.ended)
-        elif gates := terminalreporter.config.getoption("agentv_gate"):
+        elif gates := self._unmeasured_gates(terminalreporter.config):
             terminalreporter.write_sep("=", "agentv")
-            terminalreporter.write_line(f"note: no test was judged, so that no gate was checked: {', '.join(gates)}")
+            terminalreporter.write_line(
+                f"INCOMPLETE: no test was judged, so that no gate was checked: {', '.join(gates)}"
+            )
