@@ -13,7 +13,7 @@ from agentv.loading.files.places import find_repository_root, find_targets_file,
 from agentv.loading.models.reader import raise_errors
 from agentv.loading.project import STORE_VARIABLE, load_project
 from agentv.loading.suites.folders import SuiteFolders
-from agentv.loading.suites.suites import load_suite, relative_name
+from agentv.loading.suites.suites import load_suite, suite_names
 from agentv.loading.targets.targets import ParsedTargets, read_targets
 from agentv.registry import Specs, model_spelling, names_model
 from agentv.telemetry.collector import header_secrets
@@ -134,7 +134,7 @@ def load_inputs(
     suites: list[SuiteInput] = []
     problems: dict[Problem, None] = {}  # suites that share a targets file share its problems
     target_errors: list[TargetError] = []
-    for file in files:
+    for file, name in zip(files, suite_names(files, cwd=cwd), strict=True):
         try:
             suite = load_suite(
                 file,
@@ -143,9 +143,10 @@ def load_inputs(
                 variables=variables,
                 plugins_imported=plugins_imported,
                 evaluators_given=evaluators_given,
-                guideline_patterns=guideline_patterns.get(_path_of_suite(file)) if guideline_patterns else None,
+                guideline_patterns=guideline_patterns.get(name) if guideline_patterns else None,
                 content=_content_of_rows(file, options, specs),
                 folders=folders,
+                name=name,
             )
         except EvalFileError as error:
             problems.update(dict.fromkeys(error.problems))
@@ -180,10 +181,6 @@ def _content_of_rows(file: Path, options: RunOptions, specs: Specs) -> bytes | N
 def with_prices(suites: Iterable[SuiteInput], prices: Mapping[str, JsonObject]) -> tuple[SuiteInput, ...]:
     """Return suites with the project's prices replaced."""
     return tuple(replace(item, suite=replace(item.suite, prices=prices)) for item in suites)
-
-
-def _path_of_suite(file: Path) -> str:
-    return relative_name(file, find_repository_root(file.parent))
 
 
 def _targets_problems(targets_loader: TargetsLoader, folder: Path) -> tuple[Problem, ...]:

@@ -146,8 +146,12 @@ def _has_changed_files(stored: JsonObject, root: Path) -> bool:
 def _present_notes(paths: Sequence[Path], root: Path, stored: JsonObject) -> Iterator[str]:
     plugins = tuple(dict.fromkeys(name for path in paths for name in load_project(path.parent, root).plugins))
     specs = load_specs_without(plugins)
-    suites = [load_suite(path, specs=specs, plugins_imported=False) for path in paths]
-    for suite, before in zip(suites, objects_of(stored.get("suites")), strict=True):
+    recorded = objects_of(stored.get("suites"))
+    suites = [
+        load_suite(path, specs=specs, plugins_imported=False, name=str(before.get("path")))
+        for path, before in zip(paths, recorded, strict=True)
+    ]
+    for suite, before in zip(suites, recorded, strict=True):
         if suite.pass_score != before.get("pass_score"):
             yield _score_change(suite.path, suite.pass_score, before.get("pass_score"))
     project_gates = next((found for path in paths if (found := load_project(path.parent, root).gates)), ())

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -22,7 +23,7 @@ from agentv.loading.files.kinds import (
     is_span_file,
 )
 from agentv.loading.files.path_guard import FileProblemError, case_files, find_matching, is_pattern
-from agentv.loading.files.places import is_folder_path, side_file
+from agentv.loading.files.places import find_repository_root, is_folder_path, side_file
 from agentv.loading.files.text import read_bytes, sha256_of, shown
 from agentv.loading.models.eval_files import (
     SINGLE_FORM_KEYS,
@@ -77,7 +78,7 @@ from agentv.types.cases import (
     ListedCases,
     Location,
 )
-from agentv.types.errors import AgentvError, EvalFileError
+from agentv.types.errors import AgentvError, ConfigError, EvalFileError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.problems import Problem, Severity
 from agentv.types.scales import EvaluationCriteria
@@ -398,6 +399,28 @@ def relative_name(path: Path, root: Path) -> str:
     return real.relative_to(root).as_posix() if real.is_relative_to(root) else real.as_posix()
 
 
+def suite_names(files: Sequence[Path], *, cwd: Path) -> tuple[str, ...]:
+    """Return the name of each eval file of a run, under which its results are stored: relative to its repository.
+
+    A file outside of a repository has its bare name. Files that would share a name are named relative to `cwd`; if one
+    of them is not there, relative to the folder that has them all. Raises ConfigError if two names are equal even so.
+    """
+    names = {file: relative_name(file, find_repository_root(file.parent)) for file in dict.fromkeys(files)}
+    shared = {name for name, count in Counter(names.values()).items() if count > 1}
+    for name in shared:
+        same = [file for file, its_name in names.items() if its_name == name]
+        paths = [file.resolve() for file in same]
+        root = cwd.resolve()
+        if not all(path.is_relative_to(root) for path in paths):
+            root = Path(os.path.commonpath(paths))
+        names.update((file, relative_name(path, root)) for file, path in zip(same, paths, strict=True))
+    again = next((name for name, count in Counter(names.values()).items() if count > 1), None)
+    if again is not None:
+        same_name = ", ".join(str(file) for file, name in names.items() if name == again)
+        raise ConfigError(f"{same_name} would all be named {again} in the results; run them separately")
+    return tuple(names[file] for file in files)
+
+
 class ParsedSuite(Struct, frozen=True):
     """The readable part of an eval file, and all problems of its files."""
 
@@ -435,6 +458,7 @@ def load_suite(
     content: bytes | None = None,
     rows: "RowFile | None" = None,
     folders: SuiteFolders | None = None,
+    name: str | None = None,
 ) -> EvalSuite:
     """Return an eval file, or a table (CSV, TSV, Parquet), as a suite. Raises EvalFileError with all its problems.
 
@@ -442,7 +466,7 @@ def load_suite(
     the file. Without `plugins_imported` no function of a dataset is called, and its cases are unknown. With
     `evaluators_given` the caller supplies the evaluators: cases do not get those of the suite. `guideline_patterns`
     replace those of the project. `content` replaces the content of the file, and `rows` its cases. `folders`, made with
-    the same `allow_paths`, are given by callers that load several files.
+    the same `allow_paths`, and `name` (`suite_names`) are given by callers that load several files.
     """
     read = read_suite(
         Path(path),
@@ -455,6 +479,7 @@ def load_suite(
         evaluators_given=evaluators_given,
         guideline_patterns=guideline_patterns,
         folders=folders,
+        name=name,
     )
     warnings = raise_errors(shown(Path(path)), read.problems)
     if read.suite is None:  # only with errors
@@ -474,6 +499,7 @@ def read_suite(
     guideline_patterns: Sequence[str] | None = None,
     rows: "RowFile | None" = None,
     folders: SuiteFolders | None = None,
+    name: str | None = None,
 ) -> ParsedSuite:
     """Return the readable part of an eval file, and all its problems.
 
@@ -481,8 +507,8 @@ def read_suite(
     functions of datasets are not called. `variables` override those of the file. With `evaluators_given` cases do not
     get the evaluators of the suite. `content`, if given, replaces the content of a YAML file, and `rows` its cases.
     A table is read as an eval file that names it. Files that the eval file names may also lie in the folders
-    `allow_paths`. `guideline_patterns` replace those of the project. `folders` are
-    those of `load_suite`.
+    `allow_paths`. `guideline_patterns` replace those of the project. `folders` and `name`
+    are those of `load_suite`.
     """
     if content is None and path.suffix.lower() in TABLE_SUFFIXES:
         content = json.dumps({"evalcases": {"file": path.name}}).encode()
@@ -503,7 +529,7 @@ def read_suite(
     finder = FileFinder(base_dir=base, repository_root=root, cwd=Path.cwd(), guard=guard, guideline_patterns=patterns)
     scope = replace(scope, profiles=named.evaluators, criteria=named_criteria(named.criteria, named.sets))
     own_variables = read_variables(reader, is_stream=are_lines, given=variables or {})
-    case_scope = CaseScope(scope, finder, relative_name(path, root), importer, variables=own_variables)
+    case_scope = CaseScope(scope, finder, name or relative_name(path, root), importer, variables=own_variables)
     case_scope = _with_suite_parts(reader, case_scope, evaluators_given=evaluators_given)
     parts = case_scope.parts or SuiteParts(EvalSuite(path="", cases=ListedCases(())))
     cases = CasesReader(case_scope, reader.document.path, calls_functions=plugins_imported)
