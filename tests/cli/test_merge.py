@@ -168,6 +168,10 @@ def test_a_run_without_a_shard_is_marked_by_comparisons_and_passes_none_of_their
     assert (code, f"after   {new} new, lacks planned results" in said) == (0, True), said
     sides = json.loads(project.call("compare", "old", "new", "--json")[1])
     assert (sides["before"]["state"], sides["after"]["state"]) == ("finished", "incomplete")
+    assert (
+        f"run {new} lacks planned results: the baseline has only its stored"
+        in project.call("baseline", "save", "new")[1]
+    )
     said = project.call("run", "suite.yaml", "--baseline", "new")[1]
     assert f"the baseline {new} lacks planned results: its missing results are not compared" in said
     assert project.call("resume", "new")[0] == 0

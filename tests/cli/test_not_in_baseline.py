@@ -1,6 +1,7 @@
 """Results of a run that its baseline does not have: gates for change cannot measure them, and every report says so."""
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -9,6 +10,7 @@ from tests.support.carrying import Project
 
 AGENT = """
 import json
+import re
 from pathlib import Path
 
 def answer(request):
@@ -88,7 +90,39 @@ def test_a_gate_that_fails_on_what_can_be_compared_fails(project: Project) -> No
     assert (code, states(project)) == (1, ["undecided", "failed"]), said
 
 
+@pytest.mark.parametrize("gate", ["confirmed_regressions <= 0", "regressions <= 0", "not worse"])
+def test_a_gate_for_change_never_passes_if_most_cases_are_new(project: Project, gate: str) -> None:
+    project.cases = {name: f"question {name}" for name in "abcdef"}
+    said = project.call("run", "suite.yaml", "--case", "a", "--case", "b", "--name", "few")[1]
+    said = project.call("baseline", "save", "few")[1]
+    assert re.search(r"warning: run \S+ was made with --case a --case b: the baseline has only what this", said)
+    break_cases(project, *"cdef")
+    arguments = ("run", "suite.yaml", "--baseline", "baseline.jsonl", "--gate", gate)
+    code, said = project.call(*arguments)
+    name = gate.removesuffix(" <= 0")
+    assert code == 3, said
+    assert said.splitlines()[-1] == (
+        f"INCOMPLETE: {name} could not be measured (most cases are not in the baseline), so {gate!r} is undecided. "
+        "4 cases are not in the baseline: 0 passed, 4 failed. Save one that has them with: agentv baseline save; "
+        "or leave them out with --case. Exit code 3."
+    )
+    assert last_line_of_report(project) == said.splitlines()[-1]
+    assert project.call(*arguments, "--case", "[abcd]")[0] == 0
+    if gate != "confirmed_regressions <= 0":
+        assert project.call("compare", "few", "latest~1", "--gate", gate)[0] == 3
+
+
+def test_a_regression_fails_its_gate_even_if_most_cases_are_new(project: Project) -> None:
+    project.cases = {"a": "question a"}
+    save_baseline(project)
+    project.cases |= {"b": "question b", "c": "question c"}
+    break_cases(project, "a")
+    code, said = project.call("run", "suite.yaml", "--baseline", "baseline.jsonl", "--gate", "regressions <= 0")
+    assert code == 1, said
+
+
 def test_new_cases_are_counted_in_every_report_and_listed(project: Project) -> None:
+    project.cases |= {"d": "question d"}
     save_baseline(project)
     project.cases |= {name: f"question {name}" for name in ("new-1", "new-2", "new-3", "new-4")}
     break_cases(project, "new-1", "new-2", "new-3")

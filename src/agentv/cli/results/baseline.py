@@ -1,9 +1,34 @@
 """`agentv baseline`: save the scores of a run in a small file to commit and compare with."""
 
+from typing import TYPE_CHECKING
+
 import click
 from click.core import ParameterSource
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agentv.storage.run.scores import FoundScores
+
 BASELINE_SAVED_SCHEMA = "agentv-baseline-saved-1"
+
+
+def _warnings_of_parts(found: "FoundScores") -> "Iterator[str]":
+    """Yield what shows that a run has only some of the cases; a later run is compared on no others."""
+    from agentv.reports.text.printable import one_line
+    from agentv.scoring.comparison.sides import INCOMPLETE
+    from agentv.storage.run.likeness import selection_of
+
+    if found.stored is None:
+        return
+    run, state, record = one_line(found.reference), found.side.state, found.stored.run
+    if state == INCOMPLETE:
+        yield f"warning: run {run} lacks planned results: the baseline has only its stored cases"
+    elif state != "finished":
+        yield f"run {run} is not finished: the baseline has only its finished cases"
+    selection = selection_of(record.plan.get("options")) or (f"--shard {record.shard}" if record.shard else "")
+    if selection:
+        yield f"warning: run {run} was made with {one_line(selection)}: the baseline has only what this selected"
 
 
 @click.group("baseline")
@@ -52,8 +77,8 @@ def save_command(run: str, *, output: str, as_json: bool) -> int:
     with open_atomically(Path(output)) as file:
         for line in baseline_lines(found.side):
             file.write(line.decode())
-    if found.stored is not None and found.stored.state() != "finished":
-        click.echo(f"run {found.reference} is not finished: the baseline has only its finished cases", err=True)
+    for warning in _warnings_of_parts(found):
+        click.echo(warning, err=True)
     if without_score:
         click.echo(f"warning: {count_text(without_score, 'case')} of {cases:,} without a score", err=True)
     if as_json:
