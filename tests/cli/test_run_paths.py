@@ -30,6 +30,23 @@ def test_a_folder_without_eval_files_stands_for_none_and_not_for_evals(
     assert project.calls() == []
 
 
+@pytest.mark.parametrize("has_case_target", [False, True])
+def test_a_target_that_is_named_twice_answers_each_case_once(project: Project, has_case_target: bool) -> None:
+    targets = project.folder / "targets.yaml"
+    targets.write_text(targets.read_text().replace("name: t", "name: default"))
+    arguments = ["suite.yaml", "--target", "default", "--target", "default"]
+    if has_case_target:  # the suite's target is the default one, which its case names
+        arguments = ["named.yaml"]
+        file = project.folder / "named.yaml"
+        file.write_text(f"""
+evaluators: [{project.evaluators}]
+evalcases: [{{id: a, input: question a, execution: {{targets: [default]}}}}, {{id: b, input: b}}, {{id: c, input: c}}]
+""")
+    code, said = project.call("run", *arguments)
+    assert (code, sorted(project.calls())) == (0, ["a", "b", "c"]), said
+    assert said.splitlines()[-1].startswith("PASS: 3 of 3 judged results passed")
+
+
 def commit(folder: Path, name: str) -> str:
     """Make a repository of a folder, and return its commit."""
     who = ("-c", f"user.name={name}", "-c", f"user.email={name}@host.example")

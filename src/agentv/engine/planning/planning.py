@@ -307,7 +307,7 @@ def _load_baseline(
 def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> SuitePlan | None:
     """Return the plan of a suite, or None if none of its targets can be used. Problems are added to `findings`."""
     default_names = options.targets or item.suite.targets or (item.suite.target,)
-    targets: list[ResolvedTarget] = []
+    targets: dict[str, ResolvedTarget] = {}  # several names, such as none and `default`, may mean one target
     default_targets: set[str] = set()
     for name in options.targets or targets_of(item.suite):
         try:
@@ -320,7 +320,7 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
                     )
                 if options.backend == "ray" and (why := getattr(each.settings, "why_not_on_nodes", None)):
                     raise TargetError(f"target {each.name!r} cannot be called with --backend ray: {why}")
-            targets.append(target)
+            targets.setdefault(target.name, target)
             if name in default_names:
                 default_targets.add(target.name)
         except AgentvError as error:
@@ -330,7 +330,7 @@ def _plan_suite(item: SuiteInput, options: RunOptions, findings: Findings) -> Su
         return None
     return SuitePlan(
         selection,
-        targets=tuple(targets),
+        targets=tuple(targets.values()),
         known=item.known,
         options=options,
         default_targets=frozenset(default_targets),
