@@ -109,7 +109,10 @@ def test_a_run_is_held_against_a_run_a_tag_or_a_file(project: Project) -> None:
         assert (code, said.splitlines()[-1]) == (0, "PASS: regressions is 2, as required (<= 2). Exit code 0."), (
             reference
         )
-        assert "mean -0.33 (-1.00 to +1.00) over 3 cases in both\n          2 cases regressed, 0 improved" in said
+        assert (
+            "mean difference -0.33 (-1.00 to +1.00) over 3 cases in both\n          2 cases regressed, 0 improved"
+            in said
+        )
         (moved,) = (line.removeprefix("Changes: agentv ") for line in said.splitlines() if line.startswith("Changes"))
         assert "fell: 2" in project.call(*moved.split())[1]
         project.call("runs", "rm", "latest", "--yes")

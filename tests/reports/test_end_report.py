@@ -290,7 +290,7 @@ contains   0.81  0.78 to 0.84       -0.02      560       0   contains
 tone       0.90             -           -      553       7  llm_judge
 
 baseline  nightly \\x1b[2Jxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
-          mean -0.02 (-0.06 to +0.01) over 180 cases in both
+          mean difference -0.02 (-0.06 to +0.01) over 180 cases in both
           9 cases regressed, 4 improved
           no evidence of a difference (n needed: 412)
 

@@ -51,7 +51,7 @@ def baseline_lines(summary: BaselineSummary, width: int | None, signs: Signs) ->
     bounds = "" if interval is None else f" ({difference_text(interval.low)} to {difference_text(interval.high)})"
     return [
         head,
-        f"          mean {difference_text(summary.difference)}{bounds} over {cases_text(summary)}",
+        f"          mean difference {difference_text(summary.difference)}{bounds} over {cases_text(summary)}",
         f"          {count_text(summary.regressed, 'case')} regressed, {summary.improved:,} improved",
         f"          {summary.finding}",
     ]
