@@ -30,6 +30,16 @@ def test_a_folder_without_eval_files_stands_for_none_and_not_for_evals(
     assert project.calls() == []
 
 
+@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize("paths", [("",), ("suite.yaml", "")])
+def test_an_empty_path_is_refused_and_does_not_stand_for_the_folder(
+    project: Project, command: str, paths: tuple[str, ...]
+) -> None:
+    code, said = project.call(command, *paths)
+    assert (code, project.calls()) == (4, [])
+    assert "error: a path is empty, as an unset variable of a shell is; " in said
+
+
 @pytest.mark.parametrize("has_case_target", [False, True])
 def test_a_target_that_is_named_twice_answers_each_case_once(project: Project, has_case_target: bool) -> None:
     targets = project.folder / "targets.yaml"

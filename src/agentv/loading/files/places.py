@@ -112,9 +112,14 @@ def _targets_in(folder: Path) -> Path | None:
 def find_eval_files(paths: Sequence[str | Path], *, cwd: Path) -> tuple[Path, ...]:
     """Return the eval files at some paths, each once, in the order given; without paths, those of the folder `evals`.
 
-    A folder stands for all eval files in it, at any depth. Raises ConfigError for a path that does not exist or holds
-    results, labels or a baseline, and NothingFoundError if there is no folder `evals`.
+    A folder stands for all eval files in it, at any depth. Raises ConfigError for a path that is empty, does not exist
+    or holds results, labels or a baseline, and NothingFoundError if there is no folder `evals`.
     """
+    if "" in paths:
+        raise ConfigError(
+            "a path is empty, as an unset variable of a shell is; "
+            "name a file or a folder ('.' is this folder), or no path"
+        )
     found: dict[Path, Path] = {}  # by real path, so that several links to a file count once
     for path in paths or ("evals",):
         place = cwd / path
