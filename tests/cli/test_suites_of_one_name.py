@@ -85,3 +85,13 @@ def test_a_suite_that_git_init_names_by_its_path_is_paired_with_its_bare_name(ou
     (outside.folder / ".git").mkdir()
     code, said = outside.call("run", "evals/x", "--baseline", "one", *GATES)
     assert code == 0, said
+
+
+def test_files_that_would_share_a_name_all_the_same_are_refused(outside: Project) -> None:
+    """The file of a repository below is named relative to it, as the file outside of it is to the working folder."""
+    nested = outside.folder / "nested"
+    (nested / ".git").mkdir(parents=True)
+    (nested / "evals/x").mkdir(parents=True)
+    (nested / "evals/x/a.yaml").write_text((outside.folder / "evals/x/a.yaml").read_text())
+    code, said = outside.call("run", "evals", "nested/evals")
+    assert (code, "would all be named evals/x/a.yaml in the results; run them separately" in said) == (4, True), said
