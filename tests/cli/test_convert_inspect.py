@@ -57,8 +57,31 @@ def test_a_killed_log_is_an_interrupted_run(capsys: pytest.CaptureFixture[str]) 
 
 def test_a_log_is_converted_once(capsys: pytest.CaptureFixture[str]) -> None:
     convert("capitals.eval", capsys)
-    with pytest.raises(click.UsageError, match="exists already"):
+    with pytest.raises(click.UsageError, match=r"exists already, converted from \S*/capitals\.eval; remove it, or"):
         convert("capitals.eval", capsys)
+
+
+def log_without_ids(name: str, **results: object) -> None:
+    log = json.loads((LOGS / "capitals.json").read_text())
+    log["eval"].update(eval_id=None, run_id=None)
+    log["results"].update(results)
+    Path(name).write_text(json.dumps(log))
+
+
+def test_a_log_with_the_ids_of_another_names_the_log_of_the_run() -> None:
+    log_without_ids("before.json")
+    log_without_ids("after.json")
+    call("convert", "before.json", "-o", ".agentv/runs")
+    with pytest.raises(click.UsageError, match=r"exists already, converted from before\.json; remove it, or"):
+        call("convert", "after.json", "-o", ".agentv/runs")
+
+
+def test_a_log_that_was_scored_again_is_another_run() -> None:
+    log_without_ids("before.json")
+    log_without_ids("after.json", completed_samples=2)
+    for name in ("before.json", "after.json"):
+        call("convert", name, "-o", ".agentv/runs")
+    assert len(list(Path(".agentv/runs").iterdir())) == 2
 
 
 def test_a_log_with_a_damaged_sample_leaves_nothing() -> None:

@@ -153,3 +153,12 @@ def test_a_file_of_no_known_program_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(EvalFileError):
         find_converter(tmp_path / "broken.json")
     assert find_converter(written(tmp_path, "ours.jsonl", {"id": "a", "input_messages": []})) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("d.yaml", "cases: []\n"), ("d.json", '{"name": "d", "cases": []}'), ("d.json", "[]")]
+)
+def test_a_dataset_without_cases_is_an_error(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigError, match=rf"cannot convert .*{name}: it has no cases"):
+        find_converter(tmp_path / name)

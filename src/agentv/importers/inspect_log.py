@@ -209,7 +209,7 @@ def read_inspect_log(path: Path, *, limited: bool = True) -> InspectLog:
     if error:
         header.note("$.error", f"the eval failed: {error}")
     return InspectLog(
-        run=_run_record(header, spec, planned, sample_ids, status=status, error=error),
+        run=_run_record(header, spec, planned, sample_ids, results=log.get("results"), status=status, error=error),
         state=_RUN_STATES.get(status, "interrupted"),
         samples=(_sample(header, sample) for sample in samples),
         planned=planned,
@@ -218,10 +218,20 @@ def read_inspect_log(path: Path, *, limited: bool = True) -> InspectLog:
 
 
 def _run_record(
-    header: _Header, spec: JsonObject, planned: int, sample_ids: list[JsonValue], *, status: str, error: JsonValue
+    header: _Header,
+    spec: JsonObject,
+    planned: int,
+    sample_ids: list[JsonValue],
+    *,
+    results: JsonValue,
+    status: str,
+    error: JsonValue,
 ) -> RunRecord:
-    """Return the record of the run. Its id depends only on the log, so that a second conversion is recognized."""
-    identity = digest([spec.get("eval_id"), spec.get("run_id"), header.task, header.model])
+    """Return the record of the run. Its id depends only on the log, so that a second conversion is recognized.
+
+    A log that `inspect score` has changed has the same ids, but other results.
+    """
+    identity = digest([spec.get("eval_id"), spec.get("run_id"), header.task, header.model, results])
     created = to_utc(header.created)
     run_id = f"{created:%Y%m%dT%H%M%S}.{created.microsecond // 1000:03}-{identity[:6]}"
     suite: JsonObject = {

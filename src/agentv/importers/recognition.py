@@ -12,6 +12,7 @@ from agentv.importers.inspect_log import is_inspect_json
 from agentv.importers.located import Converted, Losses, open_located
 from agentv.importers.promptfoo.configurations import convert_promptfoo, is_promptfoo
 from agentv.importers.pydantic_evals import convert_pydantic_evals, is_pydantic_evals
+from agentv.loading.files.kinds import CASE_KEYS
 from agentv.loading.files.text import read_lines
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.json_value import JsonValue
@@ -32,8 +33,8 @@ def is_inspect_log(path: Path) -> bool:
 def find_converter(path: Path) -> Converter | None:
     """Return the converter of a file; None if it is ours or unknown.
 
-    Raises ConfigError for code, for a file of AgentV 5 and for JSON of an unknown format, and EvalFileError for JSON
-    that cannot be read.
+    Raises ConfigError for code, for a file of AgentV 5, for one without cases and for JSON of an unknown format, and
+    EvalFileError for JSON that cannot be read.
     """
     suffix = path.suffix.lower()
     if suffix in _CODE_SUFFIXES:
@@ -53,6 +54,8 @@ def find_converter(path: Path) -> Converter | None:
     for matches, _, convert in _PROGRAMS:
         if matches(value):
             return convert
+    if value == [] or (isinstance(value, Mapping) and any(value.get(key) == [] for key in CASE_KEYS)):
+        raise ConfigError(f"cannot convert {path}: it has no cases")
     if suffix == ".json":
         raise ConfigError(f"cannot convert {path}: its format is not known ({_CONVERTIBLE})")
     return None

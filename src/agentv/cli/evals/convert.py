@@ -309,7 +309,7 @@ def convert_log(source: Path, folder: Path, *, allow_large: bool, as_json: bool)
     log = read_inspect_log(source, limited=not allow_large)
     path = folder / log.run.run_id
     if path.exists():
-        raise click.UsageError(f"{path} exists already, converted from {source}; remove it to convert again")
+        raise click.UsageError(f"{path} exists already{_origin_of(path)}; remove it, or choose another folder")
     if folder.exists() and not folder.is_dir():
         raise click.UsageError(f"{folder} is not a folder; a log becomes a run in a folder, such as .agentv/runs")
     count = _write_run(log, folder)
@@ -326,6 +326,16 @@ def convert_log(source: Path, folder: Path, *, allow_large: bool, as_json: bool)
     name = log.run.run_id if folder.resolve().parent.name == ".agentv" else str(path)
     click.echo(f"Next: agentv show {name}, or agentv compare {name} OTHER")
     return log.notes
+
+
+def _origin_of(folder: Path) -> str:
+    """Return from which log a run was converted, in words; "" if that is unknown."""
+    from agentv.engine.stored.imported import imported_log
+    from agentv.storage.run.find import readable_run
+
+    stored = readable_run(folder)
+    log = None if stored is None else imported_log(stored.run.plan)
+    return "" if log is None else f", converted from {log.file}"
 
 
 def _write_run(log: "InspectLog", folder: Path) -> int:
