@@ -204,7 +204,12 @@ def test_a_members_words_cannot_become_the_aggregators_verdict() -> None:
     [
         ((), None, "`evaluators` must list at least one member"),
         (
-            (GOOD,),
+            (GOOD, POOR),
+            WeightedAverage(weights={"good": 0, "poor": 0}),
+            "a member with a weight above 0",
+        ),
+        (
+            (GOOD, POOR),
             WeightedAverage(weights={"goood": 1}),
             "`weights` names 'goood', which is not a member; members: good",
         ),

@@ -336,6 +336,41 @@ def test_wrong_turns_are_refused_with_their_place(turns: str, problem: str, tmp_
     assert found.json_path.startswith("$.evalcases[0].turns")
 
 
+OF_CRITERION = "evaluators: [{name: a, type: contains, value: x, criterion: c}]"
+NO_WEIGHT = "evaluators: [{name: a, type: contains, value: x, weight: 0}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (f"evalcases: [{{id: a, input: hi, {NO_WEIGHT}}}]", "$.evalcases[0].evaluators[0].weight"),
+        (f"evalcases: [{{id: a, input: hi}}, {{id: b, input: hi}}]\n{NO_WEIGHT}", "$.evaluators[0].weight"),
+        (
+            f"evalcases: [{{id: a, turns: [{{input: hi, {NO_WEIGHT}}}]}}]",
+            "$.evalcases[0].turns[0].evaluators[0].weight",
+        ),
+        (
+            f"evalcases: [{{id: a, input: hi}}]\ncriteria: [{{name: c, weight: 0}}]\n{OF_CRITERION}",
+            "$.evaluators[0].weight",
+        ),
+    ],
+)
+def test_case_whose_evaluators_have_no_weight_is_refused(text: str, place: str, tmp_path: Path) -> None:
+    with pytest.raises(EvalFileError) as raised:
+        load(tmp_path, text)
+    (found,) = raised.value.problems
+    assert (found.json_path, found.message) == (
+        place,
+        "every evaluator, or its criterion, has weight 0, so every answer scores 0",
+    )
+    assert found.line
+
+
+def test_evaluators_without_weight_may_stand_beside_others(tmp_path: Path) -> None:
+    rubrics = "rubrics: [polite], expected_outcome: x"
+    assert load(tmp_path, f"evalcases: [{{id: a, input: hi, {rubrics}}}]\n{NO_WEIGHT}").evaluators
+
+
 def test_options_of_conversations_need_turns(tmp_path: Path) -> None:
     with pytest.raises(EvalFileError, match="`turn_window` needs `turns`"):
         load(tmp_path, CASE + "    execution: {turn_window: 2}\n")

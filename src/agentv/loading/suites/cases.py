@@ -25,10 +25,14 @@ from agentv.loading.suites.prompts import INPUT_VARIABLE, SuitePrompt, make_fill
 from agentv.loading.suites.variables import SuiteVariables, Template
 from agentv.loading.translation.importers import SuiteImport
 from agentv.scoring.results.applicable import (
+    ADVICE_ON_WEIGHT,
+    WITHOUT_WEIGHT,
     all_evaluators,
     applicable_evaluators,
+    criteria_of,
     evaluators_of_suite,
     evaluators_of_turn,
+    lack_weight,
 )
 from agentv.templating.case_variables import Fault
 from agentv.types.cases import (
@@ -251,6 +255,7 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
         case = _with_prompts(reader, at, case, parts=scope.parts, scope=scope)
     if scope.parts.needs_outcomes or scope.is_foreign:
         _check_judged(reader, at, case, scope.parts.suite, is_foreign=scope.is_foreign)
+        _check_weights(reader, at, case, scope.parts.suite, is_foreign=scope.is_foreign)
     if scope.parts.needs_outcomes and not case.expected_outcome and _count_errors(reader) == before:
         _check_outcome(reader, at, case, suite=scope.parts.suite, scope=scope.evaluators)
     return case
@@ -387,6 +392,26 @@ def _check_judged(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite
         allowed=f"give a turn {keys}",
         severity="warning" if is_foreign else "error",
     )
+
+
+def _check_weights(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite, *, is_foreign: bool) -> None:
+    """Record that no evaluator of the case, or of one of its turns, has weight: a warning in files of AgentV."""
+    judged = [((*at, "turns", index), evaluators_of_turn(turn)) for index, turn in enumerate(case.turns)]
+    if not case.turns:
+        judged = [(at, applicable_evaluators(case, suite)[0])]
+    for owner, evaluators in judged:
+        if lack_weight(evaluators, criteria_of(case, suite)):
+            places = [(*each, *keys) for each in (owner, ()) for keys in _EVALUATOR_LISTS]
+            place = next((each for each in places if reader.document.at(each)), None)
+            reader.error(
+                owner if place is None else (*place, 0, "weight"),
+                WITHOUT_WEIGHT,
+                allowed=ADVICE_ON_WEIGHT,
+                severity="warning" if is_foreign else "error",
+            )
+
+
+_EVALUATOR_LISTS = (("evaluators",), ("execution", "evaluators"), ("add_evaluators",))
 
 
 def _read_without_parts(reader: Reader, at: JsonPath, scope: CaseScope) -> EvalCase | None:

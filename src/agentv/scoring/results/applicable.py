@@ -1,5 +1,6 @@
 """Selection of the evaluators that judge a case (docs/reference/evaluators.md)."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from agentv.scoring.keys.identity import rubric_to_json
@@ -12,6 +13,9 @@ DEFAULT_EVALUATOR = "llm_judge"
 
 RUBRIC_EVALUATOR = "rubric"
 """The type of evaluator for the shorthand `rubrics:`."""
+
+WITHOUT_WEIGHT = "every evaluator, or its criterion, has weight 0, so every answer scores 0"
+ADVICE_ON_WEIGHT = "give at least one of them a weight above 0"
 
 
 def applicable_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[tuple[EvaluatorLike, ...], bool]:
@@ -53,6 +57,14 @@ def all_evaluators(case: EvalCase, suite: EvalSuite) -> tuple[EvaluatorLike, ...
     if not case.turns:
         return own
     return (*own, *(each for turn in case.turns for each in evaluators_of_turn(turn)))
+
+
+def lack_weight(evaluators: Sequence[EvaluatorLike], criteria: Sequence[EvaluationCriteria] = ()) -> bool:
+    """Return True for evaluators that all have, or score a criterion of, weight 0; False without any evaluator."""
+    without = {criterion.name for criterion in criteria if criterion.weight == 0}
+    return bool(evaluators) and all(
+        getattr(each, "weight", 1.0) == 0 or getattr(each, "criterion", None) in without for each in evaluators
+    )
 
 
 def _from_single_form(case: EvalCase, single: str | None, base_dir: str) -> tuple[tuple[EvaluatorLike, ...], bool]:
