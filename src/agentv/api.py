@@ -19,6 +19,7 @@ from agentv.engine.criteria.runner import EvaluationRunner, as_config, as_input
 from agentv.engine.planning.given import GivenArguments, GivenEvaluator, JudgeLike, Source, TargetLike, load_given
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.planning.planning import make_plan
+from agentv.engine.planning.selection import refuse_unmatched
 from agentv.engine.planning.team_store import named_quota, named_store, recorded_name, secrets_of_store
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.run_stores import make_store, open_quota
@@ -157,6 +158,7 @@ async def _evaluate(
     quota_source = named_quota(destination.quota, store_url)
     secrets = (*secrets_of_store(store_url, os.environ), *secrets_of_store(quota_source.url, os.environ))
     inputs, chosen = load_given(source, given, options, secrets)
+    refuse_unmatched([each.suite for each in inputs.suites], chosen)
     home = Path(destination.folder) if destination.folder is not None else find_home(cwd)
     plan = make_plan(inputs.suites, chosen, specs=inputs.specs, home=str(home), project_gates=inputs.gates)
     if isinstance(source, str | os.PathLike) and given.is_resumable:

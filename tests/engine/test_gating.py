@@ -8,7 +8,7 @@ import pytest
 
 from agentv import EvalCase, EvaluationScore, ProviderRequest, evaluate
 from agentv.types.cases import CASES_CHECKED_AHEAD
-from agentv.types.errors import ConfigError
+from agentv.types.errors import ConfigError, NothingFoundError
 from agentv.types.results import RunReport
 
 CASE = (
@@ -150,6 +150,30 @@ def test_a_selection_of_nothing_names_the_nearest_word(run: Run, selection: dict
     report = run({"a.yaml": suite(GOOD, BAD, gate="tag(easy).mean >= 0")}, **selection)
     assert report.exit_code == 5
     assert reason in report.verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        ({"case_globs": ["good", "bda"]}, "no case matches --case 'bda', did you mean 'bad'? (2 loaded)"),
+        ({"tags": ["easy", "hrad", "x"]}, "no case has the tag 'hrad', did you mean 'hard'? or 'x' (2 loaded)"),
+        (
+            {"case_globs": ["g*", "z*"], "tags": ["easy", "q"]},
+            "no case matches --case 'z*'; no case has the tag 'q' (2 loaded)",
+        ),
+    ],
+)
+def test_an_unknown_name_beside_others_that_select_cases_is_an_error(
+    run: Run, selection: dict[str, list[str]], message: str
+) -> None:
+    with pytest.raises(NothingFoundError) as refused:
+        run({"a.yaml": suite(GOOD), "b.yaml": suite(BAD)}, **selection)
+    assert str(refused.value) == message
+
+
+def test_names_may_select_cases_of_different_files_and_the_same_case(run: Run) -> None:
+    report = run({"a.yaml": suite(GOOD), "b.yaml": suite(BAD)}, case_globs=["good", "bad", "g*"], tags=["easy", "hard"])
+    assert {row.eval_id for row in report.results} == {"good", "bad"}
 
 
 def test_trials_make_gates_on_them_measurable(run: Run) -> None:

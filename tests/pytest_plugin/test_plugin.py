@@ -188,6 +188,7 @@ def test_options_override_the_marker_and_trials_make_one_test(project: Path) -> 
         ('"evals/refund.yaml"', "marker agentv: there is no evals/refund.yaml in "),
         ('"evals/refunds.yaml", target="defualt"', "there is no target 'defualt'"),
         ('"evals/refunds.yaml", case="x*"', "no case of evals/refunds.yaml matches case='x*' (3 loaded)"),
+        ('"evals/refunds.yaml", case=["days", "mony"]', "no case of evals/refunds.yaml matches case='mony' (3 loaded)"),
         ('"evals/refunds.yaml", trials=0', "trials must be a whole number from 1, not 0"),
         ('"evals/refunds.yaml", cases="x"', "expected a path, and optionally target=, case= and trials="),
         ("", "expected a path, and optionally target=, case= and trials="),

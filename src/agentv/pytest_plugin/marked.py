@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentv.engine.planning.inputs import load_inputs
 from agentv.engine.planning.planning import make_plan
-from agentv.engine.planning.selection import select_cases
+from agentv.engine.planning.selection import select_cases, unmatched_globs
 from agentv.loading.files.places import find_eval_files, find_home, skipped_lines
 from agentv.pytest_plugin.rows import SessionOptions, WantedCases, session_options, with_wanted_cases
 from agentv.pytest_plugin.state import FIXTURE
@@ -94,8 +94,10 @@ def _cases(mark: _MarkerArguments, definition: pytest.Item, options: SessionOpti
         loaded += suite_input.suite.cases.count or len(cases)
         ids = tuple(case.id for case in cases)
         groups.append((WantedCases(str(file.resolve()), ids, _as_tuple(mark.target), mark.trials), cases))
-    if not any(cases for _, cases in groups):
-        raise ConfigError(f"marker agentv: no case of {mark.path} matches case={mark.case!r} ({loaded} loaded)")
+    unmatched = unmatched_globs(run_options.case_globs, (case.id for _, cases in groups for case in cases))
+    if unmatched or not any(cases for _, cases in groups):
+        names = unmatched[0] if len(unmatched) == 1 else unmatched or mark.case
+        raise ConfigError(f"marker agentv: no case of {mark.path} matches case={names!r} ({loaded} loaded)")
     suites = [with_wanted_cases(suite, group) for suite, (group, _) in zip(inputs.suites, groups, strict=True)]
     make_plan(suites, replace(run_options, case_globs=()), specs=inputs.specs, home=str(find_home(root)))
     for group, cases in groups:

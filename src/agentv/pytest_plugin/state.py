@@ -17,7 +17,7 @@ class SessionState:
     """The state of one pytest session: the source of its rows, None until a test requests one, and counts of tests.
 
     `without_verdict` counts tests that failed because of a target, a judge or the run, `failed` all other failed tests.
-    `has_tests` is True once a test was run, or skipped. `lost` says that a worker of pytest-xdist died, whose tests
+    `has_tests` is True once a test was run, or skipped. `lost` says that a worker of pytest-xdist died, and its tests
     have no result.
     """
 

@@ -40,7 +40,7 @@ from agentv.engine.generate import (
     with_rubrics,
 )
 from agentv.engine.planning.inputs import SuiteInput, TargetsLoader, load_inputs, load_project_parts
-from agentv.engine.planning.selection import select_cases
+from agentv.engine.planning.selection import refuse_unmatched, select_cases
 from agentv.engine.planning.targets import KnownTargets
 from agentv.execution.processes.live_trees import kill_all
 from agentv.loading.edit.cases_file import open_cases
@@ -358,6 +358,7 @@ def generate_rubrics(path: Path, case_globs: tuple[str, ...], options: GenerateO
         cwd = Path.cwd()
         inputs = load_inputs(find_eval_files([path], cwd=cwd), run_options, cwd=cwd, env=os.environ)
         suite, file = inputs.suites[0].suite, open_cases(path, inputs.specs, allow_paths=options.allow_paths)
+        refuse_unmatched([suite], run_options)
         cases, positions = _readable_cases(suite), select_cases(suite, run_options).positions
         chosen = [index for index in range(len(cases)) if positions is None or index in positions]
         if not chosen:

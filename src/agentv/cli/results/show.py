@@ -1,7 +1,7 @@
 """`agentv show`: show the results of a run."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -239,6 +239,7 @@ def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -
     stored, query = open_run(runs.find(reference)), options.query
     if query.suites and stored.suites:
         query = replace(query, suites=find_suites(query.suites, stored.suites))
+    _refuse_unknown_names(stored, query, partial(_find_page, runs.home, stored, verbose=options.verbose))
     is_list = options.case is None and not options.is_side_by_side
     edits = check_stored_run(stored, RESULTS_ONLY if is_list else None).edits
     warn_of_edits(stored.run_id, edits)
@@ -256,6 +257,24 @@ def _show(runs: ProjectRuns | StoreRuns, reference: str, options: ShowOptions) -
         style = terminal_style()
         for number, view in enumerate(fold_trials(_views(stored, shown, query))):
             click.echo(("\n" if number else "") + style.case_view(view, is_full=options.verbose).render(), nl=False)
+
+
+def _refuse_unknown_names(stored: StoredRun, query: RowQuery, find_page: Callable[[RowQuery], RowPage]) -> None:
+    """Raise UnknownNameError for a target, prompt or tag that the run does not have, beside others that it has."""
+    from agentv.engine.stored.report import plan_order
+    from agentv.types.errors import UnknownNameError
+
+    if max(map(len, (query.targets, query.prompts, query.tags))) < 2:  # noqa: PLR2004 - one name selects or does not
+        return
+    facets, order = find_page(RowQuery(page_size=1)).facets, plan_order(stored)
+    for what, names, known in (
+        ("target", query.targets, {*facets.targets, *order.targets}),
+        ("prompt", query.prompts, {*facets.prompts, *order.prompts}),
+        ("tag", query.tags, set(facets.tags)),
+    ):
+        unknown = [name for name in names if name not in known]
+        if unknown and known.intersection(names):
+            raise UnknownNameError(what, unknown[0], known=known)
 
 
 def _print_groups(

@@ -31,6 +31,7 @@ from agentv.engine.stored.resume import (
     row_selector,
     unfinished_generation,
     was_stopped_by_judge,
+    why_unmatched,
 )
 from agentv.engine.stored.stored_plan import ChangeInputs, load_stored_plan, with_evaluators_of, working_folder
 from agentv.loading.files.places import find_home
@@ -83,6 +84,9 @@ def retry(
     confirming = (row for row in stored.reruns() if only == "errors" and row.rerun == "confirm")
     if not any(map(row_selector(only, globs), chain(stored.results(), confirming))):
         raise ConfigError(f"run {stored.run_id} has no {_selection_text(only, globs)}; nothing to retry")
+    unmatched = why_unmatched(stored, globs)
+    if unmatched is not None:
+        raise ConfigError(unmatched)
     rows = sum(1 for _ in whole_lines(folder / "results.jsonl"))
     generation = RequestedGeneration("retry", only, tuple(globs), rows=rows)
     return _run_generation(folder, output, continue_options, generation, start_event=generation.to_event())

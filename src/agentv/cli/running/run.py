@@ -86,6 +86,7 @@ def run_paths(
 
             from agentv.engine.planning.inputs import load_inputs, project_options, unchecked_plugin_warnings
             from agentv.engine.planning.planning import make_plan
+            from agentv.engine.planning.selection import refuse_unmatched
             from agentv.engine.planning.team_store import named_quota, named_store, recorded_name, secrets_of_store
 
             options = make_options(given, project_options((file.parent for file in files), given))
@@ -95,6 +96,7 @@ def run_paths(
             # A dry run executes no code of the project, unless it has a pilot, which runs cases.
             can_import = dry_run is None or dry_run.pilot is not None
             inputs = load_inputs(files, options, cwd=cwd, env=os.environ, secrets=secrets, plugins_imported=can_import)
+            refuse_unmatched([each.suite for each in inputs.suites], options)
             home = str(find_home(cwd))
             skipped = skipped_lines(paths, cwd=cwd, found=files)
 

@@ -243,6 +243,7 @@ def export_command(
 
     from agentv.cli.evals.convert import check_format, check_new, paths_to_write, write_records
     from agentv.engine.stored.exported_cases import exported_suite
+    from agentv.engine.stored.resume import why_unmatched
     from agentv.importers.conversion import Records
     from agentv.loading.files.places import find_home
     from agentv.reports.text.amounts import count_text
@@ -276,6 +277,9 @@ def export_command(
     suite = exported_suite(stored, only, globs, folder=path.parent, category=category)
     if not suite.cases:
         raise NothingFoundError(f"run {stored.run_id} has no case that these options select; nothing was written")
+    unmatched = why_unmatched(stored, globs)
+    if unmatched is not None:
+        raise NothingFoundError(f"{unmatched}; nothing was written")
     records = Records("eval", iter(suite.cases), suite.other_keys)
     written = paths_to_write(records, path)
     check_new(written)

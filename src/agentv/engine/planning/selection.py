@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agentv.scoring.results.applicable import tags_of
 from agentv.types.cases import BrokenCase, EvalCase, EvalSuite
-from agentv.types.errors import ConfigError, nearest
+from agentv.types.errors import ConfigError, NothingFoundError, nearest
 from agentv.types.run_options import RunOptions
 
 _SHARD = re.compile(r"(\d{1,6})/(\d{1,6})")
@@ -148,6 +148,17 @@ def matches_glob(case_id: str, glob: str) -> bool:
     return case_id == glob or fnmatchcase(case_id, glob)
 
 
+def unmatched_globs(globs: Iterable[str], ids: Iterable[str]) -> list[str]:
+    """Return the globs that match none of the ids."""
+    ids = list(ids)
+    return [glob for glob in globs if not any(matches_glob(each, glob) for each in ids)]
+
+
+def no_case_matches(globs: Sequence[str], ids: Iterable[str]) -> str:
+    """Return the message that these globs of `--case` match no id, each with the nearest one."""
+    return f"no case matches --case {_alternatives(globs, ids)}"
+
+
 def parse_expression(text: str) -> Callable[[str], bool]:
     """Parse `-k`: words to find in a case's id, tags or dataset, with `and`, `or`, `not`, `(…)`. Raises ConfigError."""
     words = _WORD.findall(text)
@@ -205,10 +216,10 @@ def why_nothing_selected(suites: Sequence[EvalSuite], options: RunOptions) -> st
     tags = {tag for case, suite in cases for tag in tags_of(case, suite)}
     if not tags.intersection(options.tags) and options.tags:
         none = "" if tags else "; no case has any tag: tags are the key or the column `tags`, not `tag`"
-        return f"no case has the tag {_alternatives(options.tags, tags)}{none} {loaded}"
+        return f"{_no_case_has_tag(options.tags, tags)}{none} {loaded}"
     ids = {case.id for case, _ in cases}
-    if options.case_globs and not any(matches_glob(case_id, glob) for case_id in ids for glob in options.case_globs):
-        return f"no case matches --case {_alternatives(options.case_globs, ids)} {loaded}"
+    if options.case_globs and len(unmatched_globs(options.case_globs, ids)) == len(options.case_globs):
+        return f"{no_case_matches(options.case_globs, ids)} {loaded}"
     if options.expression:
         words = {word for text in (*ids, *tags, *(suite.dataset for suite in suites)) for word in _words_of(text)}
         wanted = [word for word in _WORD.findall(options.expression) if word not in _EXPRESSION_WORDS]
@@ -216,6 +227,36 @@ def why_nothing_selected(suites: Sequence[EvalSuite], options: RunOptions) -> st
         hint = f"; no case has {_alternatives(missing, words)}" if missing else ""
         return f"no case matches {_given(options)}{hint} {loaded}"
     return f"no case matches {_given(options) or 'the selection'} {loaded}"
+
+
+def refuse_unmatched(suites: Sequence[EvalSuite], options: RunOptions) -> None:
+    """Raise NothingFoundError that names each `--case` and `--tag` that no case has, if others beside it select cases.
+
+    Cases are read until each name is found. If no name is, the run itself ends with `why_nothing_selected`.
+    """
+    if max(len(options.case_globs), len(options.tags)) < 2:  # noqa: PLR2004 - one name selects something or nothing
+        return
+    globs, missing_tags = list(options.case_globs), set(options.tags)
+    ids, tags = set[str](), set[str]()
+    for suite, case in ((each, case) for each in suites for case in each.cases):
+        ids.add(case.id)
+        globs = unmatched_globs(globs, [case.id]) if globs else []
+        if isinstance(case, EvalCase):
+            tags.update(tags_of(case, suite))
+            missing_tags.difference_update(tags)
+        if not globs and not missing_tags:
+            return
+    problems = []
+    if len(globs) < len(options.case_globs) and globs:
+        problems.append(no_case_matches(globs, ids))
+    if len(missing_tags) < len(set(options.tags)) and missing_tags:
+        problems.append(_no_case_has_tag(sorted(missing_tags), tags))
+    if problems:
+        raise NothingFoundError(f"{'; '.join(problems)} ({len(ids):,} loaded)")
+
+
+def _no_case_has_tag(wanted: Sequence[str], known: Iterable[str]) -> str:
+    return f"no case has the tag {_alternatives(wanted, known)}"
 
 
 _EXPRESSION_WORDS = ("and", "or", "not", "(", ")")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agentv.engine.calling.budget import Spent
 from agentv.engine.planning.plan import AnswerToScore, CaseTask, RunPlan
-from agentv.engine.planning.selection import matches_glob
+from agentv.engine.planning.selection import matches_glob, no_case_matches, unmatched_globs
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.recorder import JUDGE_STOP, RunRecorder
 from agentv.execution.backends.local import YIELD_INTERVAL_S
@@ -473,6 +473,13 @@ def row_selector(
         return state == "error" or (only == "failed" and state not in ("pass", "skipped"))
 
     return is_chosen
+
+
+def why_unmatched(stored: StoredRun, globs: Sequence[str]) -> str | None:
+    """Return a message that names the globs of `--case` that match no case of a stored run; None if all match one."""
+    ids = {row.eval_id for row in stored.results()} if globs else set[str]()
+    unmatched = unmatched_globs(globs, ids)
+    return f"run {stored.run_id}: {no_case_matches(unmatched, ids)}" if unmatched else None
 
 
 def _generation_of(fields: JsonObject) -> RequestedGeneration | None:
