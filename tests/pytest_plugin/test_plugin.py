@@ -580,6 +580,18 @@ def test_expected_failures_are_left_out_of_the_stored_run(tmp_path: Path, option
     ]
 
 
+def test_a_session_with_only_expected_failures_says_that_no_result_counts(tmp_path: Path) -> None:
+    tests = (
+        "import pytest\n"
+        "def test_caught(agentv):\n"
+        "    with pytest.raises(AssertionError): agentv.check('thirty days', contains='30 days')\n"
+    )
+    session = Session(make_project(tmp_path, tests))
+    assert session.code == 0
+    assert "NO GATE: no result counts; each was skipped, or its test expected that it does not pass." in session.output
+    assert "INCOMPLETE" not in session.output
+
+
 def test_failure_of_a_test_that_skips_for_another_reason_counts(tmp_path: Path) -> None:
     tests = (
         "import pytest\n"

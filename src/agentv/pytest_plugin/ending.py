@@ -52,10 +52,22 @@ def print_ending(reporter: Any, ended: EndedRun) -> None:
             reporter.write_sep("_", test.head_line or test.nodeid)
             reporter.write_line(test.longreprtext)
     reporter.write_sep("=", "agentv")
-    reporter.write_line(report.verdict.sentence)
+    reporter.write_line(_no_result_counts(ended) or report.verdict.sentence)
     for note in report.notes:
         reporter.write_line(f"note: {note}")
     if report.folder is not None:
         root = reporter.config.rootpath
         folder = Path(report.folder)
         reporter.write_line(f"run: {folder.relative_to(root) if folder.is_relative_to(root) else folder}")
+
+
+def _no_result_counts(ended: EndedRun) -> str | None:
+    """Return a sentence for a run without a gate whose results were all skipped; None for any other run.
+
+    The exit code of pytest then is that of the tests alone, whereas such a run of `agentv run` is incomplete.
+    """
+    report = ended.report
+    others = {state for state, count in report.counts.items() if count} - {"skipped"}
+    if ended.has_gates or others or report.state != "finished" or not report.counts.get("skipped"):
+        return None
+    return "NO GATE: no result counts; each was skipped, or its test expected that it does not pass."
