@@ -456,3 +456,13 @@ def test_none_turns_off_all_gates() -> None:
 def test_none_beside_a_gate_is_an_error() -> None:
     with pytest.raises(ConfigError, match="'none' disables all gates and cannot be combined"):
         evaluate([SUM], task=answers_four, evaluators=[FOUR], gates=["none", "mean > 0"])
+
+
+@pytest.mark.parametrize(
+    ("answers", "notes"),
+    [(("", " \n", "4"), ("2 answers are empty",)), (("", "4", "4"), ("1 answer is empty",)), (("4", "4", "4"), ())],
+)
+def test_empty_answers_are_counted_in_a_note(answers: tuple[str, ...], notes: tuple[str, ...]) -> None:
+    cases = [EvalCase(str(number), "What is 2 + 2?") for number in range(3)]
+    report = evaluate(cases, task=lambda request: answers[int(request.eval_case_id)], evaluators=[FOUR])
+    assert report.notes == notes

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.spans import export
+from tests.telemetry.test_joining import assistant, call, user
 
 from agentv.cli.main import main
 from agentv.storage.run.find import list_run_folders
@@ -601,3 +603,21 @@ def test_an_interrupted_stream_says_how_to_resume_it(folder: Path) -> None:
         assert running.stderr is not None
         report = running.stderr.read()
     assert "Resume: pipe the same stream into agentv resume 2" in report
+
+
+NO_APOLOGY = (
+    "criteria: [{name: calm}]\nevaluators: [{type: regex, pattern: sorry, expect: no_match, criterion: calm}]\n"
+)
+
+
+def test_empty_answers_are_counted_in_a_note(folder: Path, score: Call) -> None:
+    write_lines(folder / "log.jsonl", *answers("", "Fine.", " "))
+    code, out, _ = score("log.jsonl", config=NO_APOLOGY)
+    assert (code, "Note: 2 answers are empty\n" in out) == (0, True)
+
+
+def test_an_empty_answer_of_traces_is_noted_once(folder: Path, score: Call) -> None:
+    (folder / "traces.json").write_text(json.dumps(export(call(1, [user("Where?")], assistant("")))))
+    _, out, _ = score("traces.json", "--json", config=NO_APOLOGY)
+    (note,) = json.loads(out)["notes"]
+    assert note.startswith("1 answer is empty in the traces of")

@@ -416,6 +416,13 @@ def test_ordinary_tests_are_not_changed(tmp_path: Path) -> None:
     assert "agentv ==" not in with_plugin.output
 
 
+def test_empty_answers_are_counted_in_a_note(tmp_path: Path) -> None:
+    tests = "def test_empty(agentv): agentv.check(' ', regex={'pattern': 'sorry', 'expect': 'no_match'})\n"
+    session = Session(make_project(tmp_path, tests))
+    assert session.code == 0, session.output
+    assert "note: 1 answer is empty" in session.output
+
+
 @pytest.mark.parametrize(
     "options", [pytest.param((), id="one process"), pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.nightly)]
 )

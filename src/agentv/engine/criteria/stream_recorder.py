@@ -89,8 +89,12 @@ class StreamRecorder(RunRecorder):
             self.note(message)
 
     def _count(self, result: CaseResult) -> None:
-        """Count a row; the summary counts all rows under one target, whatever target they name."""
-        row = replace(result, slot=replace(result.slot, target=GIVEN_ANSWER))
+        """Count a row; the summary counts all rows under one target, whatever target they name.
+
+        Empty answers of traces are counted by their reader, whose notes name the instrumentation.
+        """
+        is_empty = result.empty_answer and not result.trace_id
+        row = replace(result, slot=replace(result.slot, target=GIVEN_ANSWER), empty_answer=is_empty)
         self.summary.add(row, has_trials=self.has_trials)
         if self.groups is not None:
             self.metadata_keys.update(result.metadata)

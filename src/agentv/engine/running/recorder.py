@@ -404,6 +404,9 @@ class RunRecorder(Struct):
         """Return the report of all rows so far, with the verdict."""
         if self.summary.rerun_usd:
             self.note(f"re-runs cost {money_text(self.summary.rerun_usd)} more than the costs of the targets")
+        empty = self.summary.empty_answers
+        if empty:
+            self.note(f"{empty:,} answers are empty" if empty > 1 else "1 answer is empty")
         counted, baseline = (
             (self.summary, None)
             if self.comparison is None

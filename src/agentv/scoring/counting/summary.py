@@ -324,6 +324,11 @@ class Summary:
         return sum(tally.clamped for tally in self.counts.targets.values())
 
     @property
+    def empty_answers(self) -> int:
+        """The number of rows with an answer of nothing but white space."""
+        return sum(tally.empty_answers for tally in self.counts.targets.values())
+
+    @property
     def judge_failures(self) -> tuple[int, int]:
         """The number of rows that a judge failed to judge, and the number of rows for which a judge was called."""
         tallies = self.counts.targets.values()

@@ -580,6 +580,8 @@ class TargetTally(Struct):
     """The number of rows whose error is a failure of a judge."""
     unpriced: int = 0
     """The number of rows whose target or judges have an unknown cost."""
+    empty_answers: int = 0
+    """The number of rows with an answer of nothing but white space."""
 
     def add(self, result: CaseResult, state: RowState, case: int | None, *, has_latency: bool = True) -> None:
         """Add the duration and cost of a row. Its state is counted in `rows` by the caller, together with equal rows.
@@ -603,6 +605,7 @@ class TargetTally(Struct):
             costs.add(cost_usd)
         if result.cached:
             self.saved_usd += cost_usd or 0.0
+        self.empty_answers += result.empty_answer and state != "skipped"
         self.clamped += any(map(is_clamped, result.evaluator_results))
         if _may_have_judges(result):
             is_priced = self._add_judges(result) and is_priced
