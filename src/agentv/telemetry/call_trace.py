@@ -8,8 +8,9 @@ from agentv.telemetry.answers import TracedAnswer
 from agentv.telemetry.hints import content_hint
 from agentv.telemetry.join_report import JoinReport
 from agentv.telemetry.joining import join_spans
+from agentv.telemetry.merging import merged_spans
 from agentv.telemetry.spans import LOG_EVENT, Span
-from agentv.telemetry.traces import Invocation, Trace, merged_spans, usage_of
+from agentv.telemetry.traces import Invocation, Trace, usage_of
 from agentv.types.messages import Message
 from agentv.types.usage import Usage
 

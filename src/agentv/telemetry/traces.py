@@ -1,39 +1,22 @@
 """The spans of one trace: which are invocations of an agent, which are calls of a model that no agent has."""
 
-import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.telemetry.contents import parsed, with_calls, with_results
-from agentv.telemetry.conventions.reading import read_facts
-from agentv.telemetry.facts import Facts, Kind
-from agentv.telemetry.history import End, Link, OpenEnds, is_over, message_key, without_silence
-from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
+from agentv.telemetry.chains import Chain, answered_calls, chains_of, distinct_calls, is_form_of, main_chain
+from agentv.telemetry.contents import with_calls, with_results
+from agentv.telemetry.facts import Facts
+from agentv.telemetry.history import message_key
+from agentv.telemetry.span_tree import ReadSpan, SpanTree
+from agentv.telemetry.spans import Span
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, TextPart, ToolCall
-from agentv.types.messages_json import compact_json, content_text
+from agentv.types.messages_json import content_text
 from agentv.types.usage import Usage
-
-
-class ReadSpan(Struct, frozen=True):
-    """A span with what it says; `facts` is None if no convention is known in it."""
-
-    span: Span
-    facts: Facts | None
-
-    @property
-    def error(self) -> str | None:
-        """Why the span failed; None if it did not."""
-        return self.span.error or (None if self.facts is None else self.facts.error)
-
-    @property
-    def kind(self) -> str | None:
-        """The kind of the span, None if no convention names it."""
-        return None if self.facts is None else self.facts.kind
 
 
 class Invocation(Struct, frozen=True, kw_only=True):
@@ -93,118 +76,17 @@ def has_content(message: Message) -> bool:
     return bool(content_text(message.content)) or any(not isinstance(part, TextPart) for part in parts)
 
 
-def merged_spans(spans: Iterable[Span]) -> list[Span]:
-    """Return each span once, in order of time, with its log events; of several copies the most complete one."""
-    best: dict[tuple[str, str], Span] = {}
-    logs: dict[tuple[str, str], dict[str, Span]] = {}
-    for span in spans:
-        if is_placeholder(span):
-            continue
-        if span.name == LOG_EVENT:
-            event = span.events[0]
-            content = compact_json([event.name, event.attributes, event.body, span.start_ns])
-            logs.setdefault(span.key, {})[content] = span
-        elif span.key not in best or _rank(span) > _rank(best[span.key]):
-            best[span.key] = span
-    for key, records in logs.items():
-        # Programs in JavaScript round times to milliseconds: within one, the order is that in which the records came.
-        ordered = sorted(records.values(), key=lambda each: (each.start_ns, each.file_number, each.line))
-        events = tuple(record.events[0] for record in ordered)
-        # Log records of a span whose trace is not exported stand for the span.
-        base = best.get(key) or replace(ordered[0], name="", events=(), end_ns=ordered[-1].end_ns)
-        best[key] = replace(base, events=_distinct((*base.events, *events)))
-    return sorted(best.values(), key=lambda span: (span.start_ns, -span.end_ns, span.span_id))
-
-
-def _distinct(events: Iterable[SpanEvent]) -> tuple[SpanEvent, ...]:
-    """Return events in order, without those that are in the span and in the logs."""
-    made: dict[str, SpanEvent] = {}
-    for number, event in enumerate(events):
-        body = event.body if isinstance(event.body, Mapping) else {}
-        name = event.name if event.name == "gen_ai.client.inference.operation.details" else f"{number} {event.name}"
-        made.setdefault(compact_json([name, {**body, **event.attributes}]), event)
-    return tuple(made.values())
-
-
-def _rank(span: Span) -> tuple[int, int, int, str]:
-    return span.end_ns, len(span.attributes), -span.file_number, compact_json([span.attributes, -span.line])
-
-
-_MOST_ADOPTING = 100
-"""The number of agents in a trace up to which a span without its parent is looked for in each of them."""
-
-
-class Trace:
-    """The spans of one trace as a tree."""
+class Trace(SpanTree):
+    """The spans of one trace, and the invocations in them."""
 
     def __init__(self, spans: Sequence[Span]) -> None:
-        self.spans = [ReadSpan(span, read_facts(span)) for span in spans]
-        self._by_id = {each.span.span_id: each for each in self.spans}
-        self._adopt_orphans()
-        self._correct_guesses()
-        self._complete_calls()
+        super().__init__(spans)
         self._agents_below = Counter(
             self.top(each.span).span_id
             for each in self.spans
             if each.kind == "agent" and not any(above.kind == "agent" for above in self.ancestors(each.span))
         )
         """The number of outermost agents below each root."""
-
-    def _complete_calls(self) -> None:
-        """Give each call of a model what only the calls inside it say, which another instrumentation records."""
-        inner: dict[str, list[Facts]] = {}
-        for read in self.spans:
-            if read.kind == "model" and read.facts is not None and read.span.parent_id:
-                above = [each.span.span_id for each in self.ancestors(read.span) if each.kind == "model"]
-                if above:
-                    inner.setdefault(above[-1], []).append(read.facts)
-        for span_id, facts in inner.items():
-            outer = self._by_id[span_id]
-            self._by_id[span_id] = replace(outer, facts=_completed(outer.facts or Facts(), facts))
-        if inner:
-            self.spans = [self._by_id[each.span.span_id] for each in self.spans]
-
-    def _adopt_orphans(self) -> None:
-        """Let the call of a model or of a tool whose parent is missing follow the only agent around it in time."""
-        agents = [each for each in self.spans if each.kind == "agent"]
-        for read in self.spans if len(agents) <= _MOST_ADOPTING else ():
-            span = read.span
-            if read.kind not in ("model", "tool") or not span.parent_id or span.parent_id in self._by_id:
-                continue
-            around = [
-                each for each in agents if each.span.start_ns <= span.start_ns and span.end_ns <= each.span.end_ns
-            ]
-            outer = [each for each in around if not any(above in around for above in self.ancestors(each.span))]
-            if len(outer) == 1 and outer[0].span.parent_id != span.parent_id:
-                self._by_id[span.parent_id] = outer[0]
-
-    def _correct_guesses(self) -> None:
-        """Let spans that seem to be calls of models be agents or steps if there are such calls below them."""
-        outer = {
-            above.span.span_id
-            for each in self.spans
-            if each.kind == "model"
-            for above in self.ancestors(each.span)
-            if above.kind == "model" and above.facts is not None and above.facts.is_guess
-        }
-        for place, each in enumerate(self.spans):
-            if each.span.span_id in outer and each.facts is not None:
-                kind: Kind = "agent" if each.facts.agent else "step"
-                corrected = ReadSpan(each.span, replace(each.facts, kind=kind))
-                self.spans[place] = self._by_id[each.span.span_id] = corrected
-
-    def ancestors(self, span: Span) -> Iterator[ReadSpan]:
-        """Yield the spans above a span, the nearest first."""
-        seen = {span.span_id}
-        parent = self._by_id.get(span.parent_id)
-        while parent is not None and parent.span.span_id not in seen:
-            seen.add(parent.span.span_id)
-            yield parent
-            parent = self._by_id.get(parent.span.parent_id)
-
-    def top(self, span: Span) -> Span:
-        """Return the outermost span above a span, or itself."""
-        return [span, *(each.span for each in self.ancestors(span))][-1]
 
     def owner(self, read: ReadSpan) -> ReadSpan | None:
         """Return the invocation that a span belongs to: the outermost agent at or above it, else a root with content.
@@ -265,12 +147,12 @@ class Trace:
         return below
 
     def _agent(self, root: ReadSpan, members: Sequence[ReadSpan]) -> Invocation:
-        calls = _distinct_calls([each for each in members if each.kind == "model" and not self._is_inside_call(each)])
+        calls = distinct_calls([each for each in members if each.kind == "model" and not self._is_inside_call(each)])
         outer = [each for each in calls if not any(above.kind == "tool" for above in self.ancestors(each.span))]
         facts = self._facts_of(root, members)
-        chains = _chains(_answered_calls([each for each in outer if each.facts and each.facts.has_content]))
+        chains = chains_of(answered_calls([each for each in outer if each.facts and each.facts.has_content]))
         wanted = content_text(facts.output[-1].content).strip() if facts.output else ""
-        chain, is_ambiguous = _main_chain(chains, wanted)
+        chain, is_ambiguous = main_chain(chains, wanted)
         messages, length = _messages_of(chain, facts)
         messages = with_results(messages, _tools_of(members))
         if not any(message.tool_calls for message in messages[length:]):
@@ -316,53 +198,6 @@ class Trace:
         return replace(facts, session=session, agent=facts.agent or facts.workflow)
 
 
-def _distinct_calls(calls: Sequence[ReadSpan]) -> Sequence[ReadSpan]:
-    """Return calls without those that another instrumentation records beside them; the one that says more stays."""
-    if len({each.span.scope for each in calls}) <= 1:
-        return calls
-    kept: list[ReadSpan] = []
-    places: dict[tuple[int, int], list[int]] = {}
-    for read in calls:
-        usage = None if read.facts is None else read.facts.usage
-        same_tokens = [] if usage is None else places.setdefault((usage.input, usage.output), [])
-        place = next((place for place in same_tokens if _is_same_time(read.span, kept[place].span)), None)
-        if place is None:
-            same_tokens.append(len(kept))
-            kept.append(read)
-        elif _said_by(read) > _said_by(kept[place]):
-            kept[place] = read
-    return kept
-
-
-def _is_same_time(one: Span, other: Span) -> bool:
-    """Return True for spans of two instrumentations, one during the other."""
-    outer, inner = sorted((one, other), key=lambda span: span.start_ns - span.end_ns)
-    is_inside = is_over(outer.start_ns, inner.start_ns) and is_over(inner.end_ns, outer.end_ns)
-    return one.scope != other.scope and is_inside
-
-
-def _said_by(read: ReadSpan) -> tuple[int, int]:
-    messages = () if read.facts is None else (*read.facts.input, *read.facts.output)
-    return sum(len(each.tool_calls) for each in messages), sum(bool(each.content) for each in messages)
-
-
-def _completed(facts: Facts, inner: Sequence[Facts]) -> Facts:
-    """Return what a call says; tokens, model and instructions that it lacks are those of the calls inside it."""
-    usages = [each.usage for each in inner if each.usage is not None]
-    return replace(
-        facts,
-        usage=facts.usage or (sum(usages[1:], start=usages[0]) if usages else None),
-        model=facts.model or next((each.model for each in inner if each.model), None),
-        system=facts.system or next((each.system for each in inner if each.system), ()),
-    )
-
-
-def _answered_calls(calls: Sequence[ReadSpan]) -> list[ReadSpan]:
-    """Return calls without those that have no output, if another call has their input: it is a retry, or the answer."""
-    answered = [each.facts.input for each in calls if each.facts is not None and each.facts.output]
-    return [each for each in calls if each.facts is None or each.facts.output or each.facts.input not in answered]
-
-
 def _tools_of(members: Iterable[ReadSpan]) -> list[ToolCall]:
     """Return the calls of tools in spans; the result of one that failed without a result is its error."""
     return [
@@ -406,80 +241,6 @@ def _call(read: ReadSpan, tools: Sequence[ToolCall]) -> Invocation:
     )
 
 
-class Chain(Struct):
-    """Calls of a model, each of which continues the one before."""
-
-    messages: tuple[Message, ...]
-    first_length: int
-    end_ns: int
-    is_answered: bool
-    """True if the last call has an output."""
-    asked: tuple[Message, ...] = ()
-    """The input of the last call, without system messages."""
-    count: int = 1
-
-
-def _chains(calls: Sequence[ReadSpan]) -> list[Chain]:
-    """Return the conversations that the calls of one invocation make."""
-    ends, chains = OpenEnds(), dict[str, Chain]()
-    for read in calls:
-        facts = read.facts or Facts()
-        given = facts.given
-        link = ends.find("", given, read.span.start_ns, facts.previous_id)
-        link = link or _link_by_input(chains, without_system(given), read.span.start_ns)
-        chain = None if link is None else chains[link.end.name]
-        if chain is None or link is None:
-            name = read.span.span_id
-            chain = chains[name] = Chain((*given, *facts.output), len(given), read.span.end_ns, bool(facts.output))
-        else:
-            name = link.end.name
-            before = chain.messages if link.length == 0 or link.is_incomplete else ()
-            if link.is_incomplete:
-                before = without_silence(before)
-            new = without_system(given)[link.length :] if before else given
-            chain.messages = (*before, *new, *facts.output)
-            chain.end_ns, chain.count = read.span.end_ns, chain.count + 1
-            chain.is_answered = bool(facts.output)
-        chain.asked = without_system(given)
-        length = len(chain.messages) - len(facts.output)
-        ends.add("", chain.messages, End(read.span.end_ns, name), facts.response_id, input_length=length)
-    return list(chains.values())
-
-
-def _link_by_input(chains: dict[str, Chain], asked: tuple[Message, ...], start_ns: int) -> Link | None:
-    """Return the newest chain that ends with calls of tools and whose last input this input begins with.
-
-    Some instrumentations record neither the calls nor their results in the next input, or both as texts.
-    """
-    for name, chain in reversed(chains.items()):
-        length = len(chain.asked)
-        is_asking = bool(chain.messages) and bool(chain.messages[-1].tool_calls) and is_over(chain.end_ns, start_ns)
-        if is_asking and length and asked[:length] == chain.asked:
-            is_text = length < len(asked) and asked[length].role == "assistant"
-            return Link(End(chain.end_ns, name), length + is_text, is_incomplete=True)
-    return None
-
-
-def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return messages without those of the system."""
-    return tuple(message for message in messages if message.role != "system")
-
-
-def _main_chain(chains: Sequence[Chain], wanted: str) -> tuple[Chain | None, bool]:
-    """Return the conversation that ends with the wanted text, else the last one, and whether that is a guess."""
-    if not chains:
-        return None, False
-    last = max(chains, key=lambda chain: chain.end_ns)
-    matching = [chain for chain in chains if wanted and _is_form_of(wanted, _last_text(chain.messages))]
-    if matching:
-        return max(matching, key=lambda chain: (chain.count, chain.end_ns)), False
-    return last, len(chains) > 1
-
-
-def _last_text(messages: Sequence[Message]) -> str:
-    return content_text(messages[-1].content).strip() if messages else ""
-
-
 def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...], int]:
     """Return the conversation of an invocation, and the number of its messages before the first output.
 
@@ -495,7 +256,7 @@ def _messages_of(chain: Chain | None, facts: Facts) -> tuple[tuple[Message, ...]
     texts = {content_text(each.content).strip() for each in messages if each.role == "assistant"}
     if answer is not None and answer.role == "assistant" and answer.content:
         text = content_text(answer.content).strip()
-        is_told = any(_is_form_of(text, said) or _is_form_of(said, text) for said in texts)
+        is_told = any(is_form_of(text, said) or is_form_of(said, text) for said in texts)
         if text and not is_told and not _is_object(text):
             messages = (*messages, Message("assistant", answer.content))
     return messages, length
@@ -505,16 +266,6 @@ def _without_input(output: Sequence[Message], given: Sequence[Message]) -> Seque
     """Return an output without the input that it repeats, as in the messages of a task of AutoGen."""
     known = [message_key(each) for each in given]
     return output[len(known) :] if [message_key(each) for each in output[: len(known)]] == known else output
-
-
-def _is_form_of(output: str, text: str) -> bool:
-    """Return True for a text, for the same JSON with other spaces, and for JSON that has the text as a value."""
-    if output == text:
-        return True
-    if not text or not output.startswith(("{", "[")):
-        return False
-    is_inside = output.startswith("{") and json.dumps(text, ensure_ascii=False) in output
-    return is_inside or (text[0] == output[0] and parsed(text) == parsed(output))
 
 
 _REPR = re.compile(r"[A-Z]\w*\(\w+=|<[\w.]+ object at ")
