@@ -8,6 +8,7 @@ from tests.support.spans import START, attribute, export, span
 from tests.telemetry.test_joining import call, join, user
 
 from agentv.telemetry.answers import TracedAnswer
+from agentv.telemetry.tool_calls import tool_call
 from agentv.types.messages_json import content_text
 
 QUESTION, ANSWER, RESULT = "Where is it?", "On its way.", "state: sent"
@@ -553,3 +554,9 @@ def test_agents_that_are_asked_the_same_at_the_same_time_are_two_conversations()
     agent = {**span(9, None, {"gen_ai.operation.name": "invoke_agent"}), "traceId": f"{7:032x}"}
     _, report = join(export(agent, first, second))
     assert report.guessed == 1
+
+
+def test_arguments_in_pythons_form_become_json() -> None:
+    call = tool_call("find", "c1", "{'ids': {7}, 'raw': b'x', 1: (2, None)}", "here")
+    assert call is not None
+    assert call.input == {"ids": [7], "raw": "eA==", "1": [2, None]}

@@ -9,9 +9,9 @@ import pytest
 from tests.support.spans import attribute, export, span
 
 from agentv.messages.logs.reading import LoggedAnswer, read_logged
-from agentv.telemetry.contents import conversation
 from agentv.telemetry.conventions.reading import CONVENTIONS as READERS
 from agentv.telemetry.joining import join_spans
+from agentv.telemetry.parts import conversation
 from agentv.telemetry.spans import is_trace, spans_of
 from agentv.types.errors import EvalFileError
 from agentv.types.messages import DataPart, Message

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from agentv.messages.shapes.fields import optional_text
 from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.contents import parsed
+from agentv.telemetry.parts import parsed
 from agentv.telemetry.spans import LOG_EVENT, Span
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, ToolCall

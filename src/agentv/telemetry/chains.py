@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from agentv.telemetry.contents import parsed
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.history import End, Link, OpenEnds, is_over, without_silence
+from agentv.telemetry.parts import parsed
 from agentv.telemetry.span_tree import ReadSpan
 from agentv.telemetry.spans import Span
 from agentv.types.messages import Message

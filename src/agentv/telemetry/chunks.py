@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from agentv.telemetry.contents import content_of
+from agentv.telemetry.parts import content_of
 from agentv.telemetry.values import json_object
 from agentv.types.json_value import JsonObject, JsonValue
 

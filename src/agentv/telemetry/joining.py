@@ -12,12 +12,12 @@ from agentv.telemetry.agent_logs import AgentLogs
 from agentv.telemetry.answers import TracedAnswer, join_turns
 from agentv.telemetry.chains import without_system
 from agentv.telemetry.closed import ClosedTraces
-from agentv.telemetry.contents import with_results
 from agentv.telemetry.history import End, OpenEnds, input_keys, without_silence
 from agentv.telemetry.join_report import JoinReport
 from agentv.telemetry.merging import merged_spans
 from agentv.telemetry.shelf import SpanShelf, is_untraced
 from agentv.telemetry.spans import Span
+from agentv.telemetry.tool_calls import with_results
 from agentv.telemetry.traces import Invocation, Trace, metadata_of, usage_of
 from agentv.types.messages import Message
 

@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agentv.telemetry.chains import Chain, answered_calls, chains_of, distinct_calls, is_form_of, main_chain
-from agentv.telemetry.contents import with_calls, with_results
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.history import message_key
 from agentv.telemetry.span_tree import ReadSpan, SpanTree
 from agentv.telemetry.spans import Span
+from agentv.telemetry.tool_calls import with_calls, with_results
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, TextPart, ToolCall
 from agentv.types.messages_json import content_text

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
-from agentv.telemetry.contents import parsed, read_rows, said, system_of, tool_call
+from agentv.telemetry.contents import said, system_of
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.facts import Facts, Kind
+from agentv.telemetry.parts import parsed, read_rows
 from agentv.telemetry.spans import Span
+from agentv.telemetry.tool_calls import tool_call
 from agentv.telemetry.values import first, json_object, text_at, token_usage
 from agentv.types.json_value import JsonValue
 

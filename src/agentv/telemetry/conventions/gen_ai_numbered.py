@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import cast
 
 from agentv.messages.logs.services import nested_attributes
-from agentv.telemetry.contents import parsed, read_rows, said
+from agentv.telemetry.contents import said
 from agentv.telemetry.conventions.chat import chat_message
 from agentv.telemetry.facts import Facts
+from agentv.telemetry.parts import parsed, read_rows
 from agentv.telemetry.spans import Span
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message

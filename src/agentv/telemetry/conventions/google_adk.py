@@ -2,8 +2,9 @@
 
 from agentv.messages.shapes.reading import read_messages
 from agentv.messages.shapes.usages import read_usage
-from agentv.telemetry.contents import parsed, system_of
+from agentv.telemetry.contents import system_of
 from agentv.telemetry.facts import Facts
+from agentv.telemetry.parts import parsed
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import first, json_object, text_at
 from agentv.types.json_value import JsonValue, objects_of

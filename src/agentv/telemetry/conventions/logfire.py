@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 
 from agentv.messages.shapes.usages import read_usage
-from agentv.telemetry.contents import parsed, said, system_of, tool_call
+from agentv.telemetry.contents import said, system_of
 from agentv.telemetry.facts import Facts, Kind
+from agentv.telemetry.parts import parsed
 from agentv.telemetry.spans import Span
+from agentv.telemetry.tool_calls import tool_call
 from agentv.telemetry.values import first, json_object, text_at
 from agentv.types.usage import known_usage
 

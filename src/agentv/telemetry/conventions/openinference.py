@@ -5,10 +5,12 @@ from contextlib import suppress
 from typing import cast
 
 from agentv.messages.logs.services import nested_attributes
-from agentv.telemetry.contents import parsed, read_rows, said, system_of, tool_call
+from agentv.telemetry.contents import said, system_of
 from agentv.telemetry.conventions.chat import call_of_api, is_preparation
 from agentv.telemetry.facts import Facts, Kind
+from agentv.telemetry.parts import parsed, read_rows
 from agentv.telemetry.spans import Span
+from agentv.telemetry.tool_calls import tool_call
 from agentv.telemetry.values import first, json_object, text_at, token_usage
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
-from agentv.telemetry.contents import parsed, said, tool_call, unwrapped
+from agentv.telemetry.contents import said, unwrapped
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.facts import Facts, Kind
+from agentv.telemetry.parts import parsed
 from agentv.telemetry.spans import Span
+from agentv.telemetry.tool_calls import tool_call
 from agentv.telemetry.values import json_object, text_at
 
 _KINDS: Mapping[str, Kind] = {"workflow": "agent", "agent": "agent", "task": "step", "tool": "tool"}

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from agentv.telemetry.contents import listed_messages, parsed, said
+from agentv.telemetry.contents import listed_messages, said
 from agentv.telemetry.conventions.chat import chat_message
 from agentv.telemetry.conventions.gen_ai import usage_at
 from agentv.telemetry.facts import Facts
+from agentv.telemetry.parts import parsed
 from agentv.telemetry.spans import Span
 from agentv.telemetry.values import text_at
 from agentv.types.json_value import JsonObject

@@ -1,8 +1,9 @@
 """VoltAgent: its agents, workflows and tools."""
 
-from agentv.telemetry.contents import said, system_of, tool_call
+from agentv.telemetry.contents import said, system_of
 from agentv.telemetry.facts import Facts
 from agentv.telemetry.spans import Span
+from agentv.telemetry.tool_calls import tool_call
 from agentv.telemetry.values import first, text_at, token_usage
 
 
