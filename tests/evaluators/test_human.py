@@ -247,3 +247,31 @@ def test_a_missing_file_is_not_checked_for_content(tmp_path: Path) -> None:
 def test_a_setting_that_names_no_file_is_refused(file: Any) -> None:
     with pytest.raises(EvalFileError, match="`file` must name a file"):
         evaluator_of("human", file=file)
+
+
+SUITE = """
+evalcases:
+  - {id: refund-1, input: hi, conversation_id: call-7}
+evaluators:
+  - {name: people, type: human, file: said.jsonl}
+  - {name: fits, type: contains, value: hi}
+"""
+
+
+def test_labels_that_match_no_case_are_warned_of_with_their_line(tmp_path: Path) -> None:
+    others = [{**entry(1), "eval_id": name} for name in ("refnd-1", "refnd-1", "call-7")]
+    write(tmp_path / "said.jsonl", entry(4), *others, {**entry(2), "eval_id": "b", "suite": "other.yaml"})
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    (warning,) = load_suite(tmp_path / "suite.yaml", specs=load_specs()).warnings
+    assert (
+        "said.jsonl:2:1  $  warning: no case of suite.yaml has the id 'refnd-1', so its 2 labels are not used; "
+        "did you mean 'refund-1'?"
+    ) in warning.render()
+
+
+def test_of_many_labels_without_a_case_five_are_listed(tmp_path: Path) -> None:
+    write(tmp_path / "said.jsonl", *({**entry(1), "eval_id": f"x{number}"} for number in range(8)))
+    (tmp_path / "suite.yaml").write_text(SUITE)
+    warnings = load_suite(tmp_path / "suite.yaml", specs=load_specs()).warnings
+    assert [each.line for each in warnings] == [1, 2, 3, 4, 5]
+    assert warnings[-1].message.endswith("(and 3 more such ids)")

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 from tests.loading.specs import SPECS
 
+from agentv.engine.plugins.loading import load_specs
 from agentv.evaluators import EVALUATORS
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, RubricItem
@@ -364,6 +365,28 @@ def test_case_whose_evaluators_have_no_weight_is_refused(text: str, place: str, 
         "every evaluator, or its criterion, has weight 0, so every answer scores 0",
     )
     assert found.line
+
+
+@pytest.mark.parametrize(
+    ("evaluators", "unscored"),
+    [
+        ("[{name: x, type: contains, value: y, criterion: a}]", ["b"]),
+        ("[{name: x, type: contains, value: y}]", ["a", "b"]),
+        ("[{name: a, type: contains, value: y}, {name: z, type: llm_judge, criteria: [b]}]", []),
+        ("[{name: x, type: rule_based, rules: [{criterion: b, type: length, max: 9}]}]", ["a"]),
+        ("[{name: x, type: code_judge, python: 'suite.py:judge'}]", []),
+        ("[{name: x, type: code_judge, python: 'suite.py:judge', criterion: b}]", ["a"]),
+    ],
+)
+def test_criteria_that_no_evaluator_scores_are_warned_of(evaluators: str, unscored: list[str], tmp_path: Path) -> None:
+    (tmp_path / "suite.py").write_text("def judge(case): return 1.0")
+    (tmp_path / "suite.yaml").write_text(
+        f"criteria: [{{name: a}}, {{name: b}}]\nevalcases: [{{id: a, input: hi, expected_outcome: x}}]\n"
+        f"evaluators: {evaluators}\n"
+    )
+    warnings = load_suite(tmp_path / "suite.yaml", specs=load_specs()).warnings
+    assert [each.message for each in warnings] == [f"no evaluator scores the criterion {name!r}" for name in unscored]
+    assert [each.json_path for each in warnings] == [f"$.criteria[{'ab'.index(name)}]" for name in unscored]
 
 
 def test_evaluators_without_weight_may_stand_beside_others(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_with_95_percent_the_unfavourable_end_of_the_interval_must_hold(
         ("tag(refnd).mean >= 0", "there is no tag 'refnd'; did you mean 'refund'?"),
         ("evaluator(x).mean >= 0", "there is no evaluator 'x'; known: tone"),
         ("target(x).mean >= 0", "there is no target 'x'; known: t"),
-        ("criterion(x).mean >= 0", "there is no criterion 'x'; known: polite"),
+        ("criterion(x).mean >= 0", "nothing scored the criterion 'x'; scored: polite"),
         ("dataset(x).mean >= 0", "there is no dataset 'x'; known: s"),
         ("pass_hat(2) >= 0", "no case has 2 judged trials"),
     ],

@@ -248,6 +248,11 @@ class CodeJudgeSettings(Struct, frozen=True):
         if self.timeout_seconds is not None and not self.timeout_seconds > 0:
             raise ValueError("`timeout_seconds` must be more than 0")
 
+    @property
+    def criteria_from_results(self) -> bool:
+        """True, as the reply may name criteria."""
+        return True
+
     def code_files(self, base_dir: str) -> tuple[str, ...]:
         """Return the files that must exist: the script, or the function's module."""
         folder = working_folder(self.cwd, base_dir)

@@ -1,6 +1,6 @@
 """`human`: scores that people gave an answer (labels), read from JSON Lines or CSV files."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from statistics import mode
@@ -15,7 +15,7 @@ from agentv.scoring.results.completion import score_of_results
 from agentv.scoring.results.criteria import criterion_named, failed_result, normalize, result_of
 from agentv.scoring.results.folding import combine, spread
 from agentv.types.cases import EvaluatorConfig
-from agentv.types.errors import EvaluatorError
+from agentv.types.errors import EvaluatorError, nearest
 from agentv.types.evaluation import EvaluationContext, EvaluationResult, EvaluationScore
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem
@@ -53,6 +53,46 @@ class HumanSettings(Struct, frozen=True, kw_only=True):
     def problems(self, base_dir: str) -> tuple[Problem, ...]:
         """Return the problems of all lines of the files. Raises OSError when a file cannot be read."""
         return tuple(problem for path in self.files(base_dir) for problem in _read_labels(path).problems)
+
+    @property
+    def criteria_from_results(self) -> bool:
+        """True if the labels name the criteria."""
+        return not self.criteria
+
+    def unmatched_labels(self, base_dir: str, names: Collection[str], suite: str) -> tuple[Problem, ...]:
+        """Return a warning for each id in the labels that is not in `names`, the ids of cases and sessions of `suite`.
+
+        Labels that name another suite are left out. Of many, the first few are listed. Raises OSError when a file
+        cannot be read.
+        """
+        found: list[Problem] = []
+        for path in self.files(base_dir):
+            for eval_id, labels in _read_labels(path).by_case.items():
+                own = [label for label in labels if label.suite in (None, suite)]
+                if own and eval_id not in names:
+                    found.append(_unmatched(eval_id, own, suite, names))
+        listed = found[:_MAX_UNMATCHED]
+        if len(found) > len(listed):
+            last = listed[-1]
+            listed[-1] = replace(last, message=f"{last.message} (and {len(found) - len(listed):,} more such ids)")
+        return tuple(listed)
+
+
+_MAX_UNMATCHED = 5
+"""The maximum number of ids without a case that are listed."""
+
+
+def _unmatched(eval_id: str, labels: Sequence[Feedback], suite: str, names: Collection[str]) -> Problem:
+    first = labels[0].location
+    ignored = "this label is" if len(labels) == 1 else f"its {len(labels):,} labels are"
+    return Problem(
+        first.path,
+        f"no case of {suite} has the id {eval_id!r}, so {ignored} not used",
+        first.line,
+        1,
+        severity="warning",
+        suggestion=nearest(eval_id, names),
+    )
 
 
 class _LabelFile(Struct, frozen=True):

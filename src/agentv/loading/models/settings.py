@@ -9,7 +9,7 @@ have `aliases` of its key and `spellings` of its values; `instead` with advice o
 its place; and, for a list, in `nested` the key (such as `config`) under which an item may put its settings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -122,3 +122,15 @@ def content_problems(settings: object, base_dir: str) -> tuple[Problem, ...]:
         return tuple(problems(base_dir))
     except OSError as error:
         return (Problem(str(error.filename), f"cannot be read: {error.strerror}"),)
+
+
+def unmatched_labels(settings: object, base_dir: str, names: Collection[str], *, suite: str) -> tuple[Problem, ...]:
+    """Return a warning for each label in the files of an evaluator that is for none of the cases.
+
+    They come from the optional method `unmatched_labels(base_dir, names, suite)` of the settings class; `names` are the
+    ids of the cases of `suite` and of their sessions.
+    """
+    unmatched = getattr(settings, "unmatched_labels", None)
+    if not callable(unmatched) or missing_files(settings, base_dir):
+        return ()
+    return tuple(unmatched(base_dir, names, suite))

@@ -66,6 +66,7 @@ from agentv.loading.suites.variables import (
     read_variables,
     used_variables,
 )
+from agentv.loading.suites.whole_suite import suite_warnings
 from agentv.loading.translation.importers import SuiteImport, importers_of
 from agentv.registry import Specs
 from agentv.types.cases import (
@@ -545,8 +546,10 @@ def read_suite(
     suite, order_problems = _in_order(suite, cases)
     if suite is not None:
         _check_cluster(reader, suite)
-    found = (*reader.all_problems(), *cases.problems, *folder.problems, *criteria_problems, *order_problems)
+    found = [*reader.all_problems(), *cases.problems, *folder.problems, *criteria_problems, *order_problems]
     has_errors = any(problem.severity == "error" for problem in (*found, *cases.row_problems))
+    if suite is not None and not has_errors and not evaluators_given:
+        found += suite_warnings(reader, suite, specs)
     if has_errors and (other := importers.find_other_program(path)) is not None:
         return ParsedSuite(None, (other,))
     if suite is not None:

@@ -283,14 +283,17 @@ def why_unmeasured(name: str, argument: str | None, names: Collection[str], *, l
     if argument in names:
         return f"nothing was judged for {name} {argument!r}"
     near = nearest(argument, names)
+    # The eval file may have a criterion that no evaluator scores: `names` has only those that were scored.
+    is_criterion = name == "criterion"
+    missing = f"nothing scored the criterion {argument!r}" if is_criterion else f"there is no {name} {argument!r}"
     if near is not None:
-        return f"there is no {name} {argument!r}; did you mean {near!r}?"
+        return f"{missing}; did you mean {near!r}?"
     # A criterion's name may come from a model and have any length.
     known = [
         each if len(each) <= _MAX_NAME_LENGTH else f"{each[:_MAX_NAME_LENGTH]}…" for each in sorted(names)[:_MAX_NAMES]
     ]
     more = ", …" if len(names) > _MAX_NAMES else ""
-    return f"there is no {name} {argument!r}; known: {', '.join(known) or 'none'}{more}"
+    return f"{missing}; {'scored' if is_criterion else 'known'}: {', '.join(known) or 'none'}{more}"
 
 
 def why_no_interval(name: str) -> str:
