@@ -162,3 +162,17 @@ def test_a_dataset_without_cases_is_an_error(tmp_path: Path, name: str, text: st
     (tmp_path / name).write_text(text)
     with pytest.raises(ConfigError, match=rf"cannot convert .*{name}: it has no cases"):
         find_converter(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("program", "value"),
+    [
+        ("pydantic-evals", {"name": "t", "cases": [{"inputs": "a", "output": "b", "assertions": {}, "scores": {}}]}),
+        ("pydantic-evals", {"name": "t", "cases": [], "failures": [{"inputs": "a"}], "report_evaluator_failures": []}),
+        ("promptfoo", {"evalId": "eval-1", "results": {"results": []}, "config": {"prompts": ["a"]}}),
+        ("DeepEval", {"testCases": [{"input": "a", "metricsData": []}], "metricsScores": []}),
+    ],
+)
+def test_results_of_other_programs_are_not_converted_to_cases(tmp_path: Path, program: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"cannot convert .*: it has results of {program}; convert "):
+        find_converter(written(tmp_path, "results.json", value))

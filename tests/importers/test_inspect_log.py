@@ -184,7 +184,7 @@ def test_without_a_named_scorer_the_first_one_of_all_samples_counts(tmp_path: Pa
     ]
     assert [(found.name, found.weight) for found in rows[2].evaluator_results] == [("includes", 0)]
     [note] = log.notes
-    assert (note.json_path, note.severity) == ("samples/jp.scores", "error")
+    assert (note.json_path, note.severity) == ("samples/jp.scores", "warning")
     assert note.message == "there is no score of match, the scorer that counts"
 
 

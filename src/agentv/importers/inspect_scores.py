@@ -85,7 +85,7 @@ def read_scores(scores: JsonObject, scorer: CountedScorer, place: str, note: _No
                 lost += [part] if name == counted else []
     if scores and counted not in scores:
         message = f"there is no score of {counted}, the scorer that counts"
-        note(place, message, f"scores of {', '.join(scores)} have weight 0", severity="error")
+        note(place, message, f"scores of {', '.join(scores)} have weight 0", severity="warning")
     return SampleScores(tuple(results), other_values, _why_unscored(results, lost, scores, counted))
 
 

@@ -26,14 +26,29 @@ _CASE_KEYS: Mapping[str, str | None] = {
     "metadata": None,
     "evaluators": None,
 }
+REPORT_ADVICE = (
+    "to judge the answers, write the objects under `cases` as JSON Lines, and score them with: "
+    "agentv score FILE.jsonl --map prompt=inputs --map response=output --extra metadata"
+)
 
 Settings = dict[str, JsonValue]
 
 
 def is_pydantic_evals(value: JsonValue) -> bool:
-    """Return True for the content of a dataset of pydantic-evals: cases with `inputs`."""
+    """Return True for the content of a dataset of pydantic-evals: cases with `inputs`, and without results."""
     cases = value.get("cases") if isinstance(value, Mapping) else None
-    return bool(cases) and isinstance(cases, list) and all(isinstance(c, Mapping) and "inputs" in c for c in cases)
+    if not isinstance(cases, list) or not cases or is_report(value):
+        return False
+    return all(isinstance(case, Mapping) and "inputs" in case for case in cases)
+
+
+def is_report(value: JsonValue) -> bool:
+    """Return True for a report of pydantic-evals, whose cases have results; those whose task failed are elsewhere."""
+    cases = value.get("cases") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or not isinstance(cases, list):
+        return False
+    has_results = any(isinstance(case, Mapping) and {"inputs", "output", "assertions"} <= case.keys() for case in cases)
+    return has_results or {"failures", "report_evaluator_failures"} <= value.keys()
 
 
 def convert_pydantic_evals(path: Path, output: Path) -> Converted:  # noqa: ARG001 - the signature of all converters

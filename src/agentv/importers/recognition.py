@@ -11,7 +11,12 @@ from agentv.importers.inspect_log import SUFFIX as INSPECT_SUFFIX
 from agentv.importers.inspect_log import is_inspect_json
 from agentv.importers.located import Converted, Losses, open_located
 from agentv.importers.promptfoo.configurations import convert_promptfoo, is_promptfoo
-from agentv.importers.pydantic_evals import convert_pydantic_evals, is_pydantic_evals
+from agentv.importers.pydantic_evals import (
+    REPORT_ADVICE,
+    convert_pydantic_evals,
+    is_pydantic_evals,
+    is_report,
+)
 from agentv.loading.files.kinds import CASE_KEYS
 from agentv.loading.files.text import read_lines
 from agentv.types.errors import ConfigError, EvalFileError
@@ -33,7 +38,7 @@ def is_inspect_log(path: Path) -> bool:
 def find_converter(path: Path) -> Converter | None:
     """Return the converter of a file; None if it is ours or unknown.
 
-    Raises ConfigError for code, for a file of AgentV 5, for one without cases and for JSON of an unknown format, and
+    Raises ConfigError for code, a file of AgentV 5, results, a file without cases and JSON of an unknown format, and
     EvalFileError for JSON that cannot be read.
     """
     suffix = path.suffix.lower()
@@ -54,11 +59,20 @@ def find_converter(path: Path) -> Converter | None:
     for matches, _, convert in _PROGRAMS:
         if matches(value):
             return convert
-    if value == [] or (isinstance(value, Mapping) and any(value.get(key) == [] for key in CASE_KEYS)):
-        raise ConfigError(f"cannot convert {path}: it has no cases")
+    if (reason := _why_not_converted(value)) is not None:
+        raise ConfigError(f"cannot convert {path}: {reason}")
     if suffix == ".json":
         raise ConfigError(f"cannot convert {path}: its format is not known ({_CONVERTIBLE})")
     return None
+
+
+def _why_not_converted(value: JsonValue) -> str | None:
+    """Return why a file has nothing to convert; None if it may have."""
+    for matches, results, advice in _RESULTS:
+        if matches(value):
+            return f"it has {results}; {advice}"
+    is_empty = value == [] or (isinstance(value, Mapping) and any(value.get(key) == [] for key in CASE_KEYS))
+    return "it has no cases" if is_empty else None
 
 
 def other_program(path: Path) -> str | None:
@@ -80,6 +94,18 @@ _PROGRAMS: tuple[tuple[Callable[[JsonValue], bool], str, Converter], ...] = (
     (is_deepeval, "a dataset of DeepEval", convert_deepeval),
 )
 """The test of a file's content, the kind of file in messages, and the converter, for each program."""
+
+
+def _has_keys(*keys: str) -> Callable[[JsonValue], bool]:
+    return lambda value: isinstance(value, Mapping) and value.keys() >= set(keys)
+
+
+_RESULTS: tuple[tuple[Callable[[JsonValue], bool], str, str], ...] = (
+    (is_report, "results of pydantic-evals", f"convert the file that Dataset.to_file wrote; {REPORT_ADVICE}"),
+    (_has_keys("results", "config", "evalId"), "results of promptfoo", "convert its configuration"),
+    (_has_keys("testCases", "metricsScores"), "results of DeepEval", "convert the goldens that save_as wrote"),
+)
+"""The test of a file's content, its results, and what to do, for results that cannot be converted."""
 _CONVERTIBLE = "a configuration of promptfoo, a log of inspect, a dataset of DeepEval or pydantic-evals"
 
 
