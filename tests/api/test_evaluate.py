@@ -362,12 +362,6 @@ def test_required_and_negated_evaluators_shape_the_verdict() -> None:
     assert (row.score, row.status, row.verdict) == (1.0, "pass", "fail")
 
 
-def test_evaluators_that_all_have_weight_zero_are_refused() -> None:
-    none = EvaluatorConfig("none", "contains", {"value": "4"}, weight=0)
-    with pytest.raises(ConfigError, match="case 'sum': every evaluator, or its criterion, has weight 0"):
-        evaluate([SUM], task=answers_four, evaluators=[none])
-
-
 def test_only_free_leaves_out_what_costs_money() -> None:
     judge = Says("never called")
     paid = EvaluatorConfig("paid", "llm_judge")

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from agentv.engine.criteria.plan import CriteriaPlan, PlannedEvaluator
 from agentv.loading.models.settings import criteria_named_by
-from agentv.scoring.results.applicable import ADVICE_ON_WEIGHT
 from agentv.scoring.results.by_criterion import FittedEvaluator, FittedPlan
 from agentv.types.errors import nearest
 from agentv.types.fields import Problems
@@ -33,9 +32,6 @@ def fit(plan: CriteriaPlan, criteria: tuple[EvaluationCriteria, ...]) -> FittedP
     for name in (name for name, count in counts.items() if count > 1):
         problems.add("$.criteria", f"two criteria are named {name!r}")
     names = tuple(counts)
-    if criteria and all(criterion.weight == 0 for criterion in criteria):
-        message = "every criterion has weight 0, so every answer scores 0"
-        problems.add("$.criteria[0].weight", message, allowed=ADVICE_ON_WEIGHT)
     fitted = {planned.at: _fit_evaluator(planned, names, config_problems) for planned in plan.evaluators}
     scored = {name for evaluator in fitted.values() for name in evaluator.scores or ()}
     config_problems.found += problems.found

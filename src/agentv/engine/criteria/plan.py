@@ -31,7 +31,6 @@ from agentv.loading.models.judges import judge_targets, member_configs, needs_ju
 from agentv.loading.models.settings import content_problems, missing_files, read_settings, wrong_settings
 from agentv.loading.python_values import evaluator_problems, read_listed_criteria
 from agentv.registry import Specs
-from agentv.scoring.results.applicable import ADVICE_ON_WEIGHT, WITHOUT_WEIGHT, lack_weight
 from agentv.scoring.results.criteria import ErrorPolicy
 from agentv.templating.secrets import REDACTED, SHORTEST_SECRET, looks_secret
 from agentv.types.aggregated_result import EvaluationStorageProvider
@@ -165,8 +164,6 @@ class _Planning(Struct):
         configs, problems = read_given_entries(entries, scope, where=where_of(self.config))
         self.problems.found += [problem for problem in problems if problem.severity == "error"]
         planned = self._plan_evaluators(entries, configs, specs)
-        if lack_weight([evaluator.config for evaluator in planned]):
-            self.problems.add(f"{planned[0].at}.weight", WITHOUT_WEIGHT, allowed=ADVICE_ON_WEIGHT)
         self._check_only([evaluator.config for evaluator in planned], specs)
         selection = EvaluatorSelection(self.config.only, self.targets, specs)
         selected = tuple(evaluator for evaluator in planned if selection.selects(evaluator.config, evaluator.settings))

@@ -18,15 +18,7 @@ from agentv.loading.models.judges import judge_targets, judges_itself, member_co
 from agentv.loading.models.settings import content_problems, missing_files, named_files, read_settings, wrong_settings
 from agentv.loading.python_values import evaluator_problems, read_list
 from agentv.registry import Specs
-from agentv.scoring.results.applicable import (
-    ADVICE_ON_WEIGHT,
-    WITHOUT_WEIGHT,
-    all_evaluators,
-    applicable_evaluators,
-    criteria_of,
-    lack_weight,
-    tags_of,
-)
+from agentv.scoring.results.applicable import all_evaluators, applicable_evaluators, tags_of
 from agentv.scoring.results.turns import turn_names
 from agentv.storage.run.find import find_run
 from agentv.types.cases import CASES_CHECKED_AHEAD, EvalCase, EvalSuite, EvaluatorConfig, EvaluatorLike
@@ -104,7 +96,6 @@ class SuiteCheck(Struct):
             if not self._has_valid_lists(case):
                 continue
             self._check_turns(case)
-            self._check_weights(case)
             self._add_names(case)
             for evaluator in all_evaluators(case, suite):
                 if id(evaluator) not in seen:
@@ -160,12 +151,6 @@ class SuiteCheck(Struct):
                     f"case {case.id!r}: target {target.name!r} uses batches, which cannot hold a conversation; "
                     "disable batching for cases with `turns`"
                 )
-
-    def _check_weights(self, case: EvalCase) -> None:
-        evaluators, _ = applicable_evaluators(case, self.plan.suite)
-        # In files of AgentV this is a warning, which they got when they were read.
-        if not self.plan.suite.dialect and lack_weight(evaluators, criteria_of(case, self.plan.suite)):
-            self._add(f"case {case.id!r}: {WITHOUT_WEIGHT}; {ADVICE_ON_WEIGHT}")
 
     def _check_workspaces(self, case: EvalCase) -> None:
         for target in self.plan.targets:

@@ -265,16 +265,8 @@ def check_members(members: Sequence[EvaluatorLike], aggregator: Aggregator) -> N
         unknown = [name for name in aggregator.weights if name not in names]
         if unknown:
             raise ValueError(f"`weights` names {unknown[0]!r}, which is not a member; members: {', '.join(names)}")
-        if all(aggregator.weights.get(name, _own_weight(each)) == 0 for name, each in zip(names, members, strict=True)):
-            raise ValueError("`evaluators` must have a member with a weight above 0, or every answer scores 0")
     if isinstance(aggregator, Threshold) and aggregator.at_least > len(members):
         raise ValueError(f"`at_least` {aggregator.at_least} cannot be reached by {len(members)} members")
-
-
-def _own_weight(member: EvaluatorLike) -> float:
-    """Return a member's weight as it is written, without a check. A member is a mapping while its file is read."""
-    written: float = member.get("weight", 1.0) if isinstance(member, Mapping) else config_of(member).weight
-    return written
 
 
 def aggregator_of(given: Aggregator | Mapping[str, Any] | str | None) -> Aggregator:

@@ -255,7 +255,7 @@ def complete_case(reader: Reader, at: JsonPath, case: EvalCase, scope: CaseScope
         case = _with_prompts(reader, at, case, parts=scope.parts, scope=scope)
     if scope.parts.needs_outcomes or scope.is_foreign:
         _check_judged(reader, at, case, scope.parts.suite, is_foreign=scope.is_foreign)
-        _check_weights(reader, at, case, scope.parts.suite, is_foreign=scope.is_foreign)
+    _check_weights(reader, at, case, scope.parts.suite)
     if scope.parts.needs_outcomes and not case.expected_outcome and _count_errors(reader) == before:
         _check_outcome(reader, at, case, suite=scope.parts.suite, scope=scope.evaluators)
     return case
@@ -394,8 +394,8 @@ def _check_judged(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite
     )
 
 
-def _check_weights(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite, *, is_foreign: bool) -> None:
-    """Record that no evaluator of the case, or of one of its turns, has weight: a warning in files of AgentV."""
+def _check_weights(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuite) -> None:
+    """Warn if no evaluator of the case, or of one of its turns, has weight: the score is then 0."""
     judged = [((*at, "turns", index), evaluators_of_turn(turn)) for index, turn in enumerate(case.turns)]
     if not case.turns:
         judged = [(at, applicable_evaluators(case, suite)[0])]
@@ -407,7 +407,7 @@ def _check_weights(reader: Reader, at: JsonPath, case: EvalCase, suite: EvalSuit
                 owner if place is None else (*place, 0, "weight"),
                 WITHOUT_WEIGHT,
                 allowed=ADVICE_ON_WEIGHT,
-                severity="warning" if is_foreign else "error",
+                severity="warning",
             )
 
 
