@@ -170,7 +170,9 @@ def test_a_dataset_without_cases_is_an_error(tmp_path: Path, name: str, text: st
         ("pydantic-evals", {"name": "t", "cases": [{"inputs": "a", "output": "b", "assertions": {}, "scores": {}}]}),
         ("pydantic-evals", {"name": "t", "cases": [], "failures": [{"inputs": "a"}], "report_evaluator_failures": []}),
         ("promptfoo", {"evalId": "eval-1", "results": {"results": []}, "config": {"prompts": ["a"]}}),
-        ("DeepEval", {"testCases": [{"input": "a", "metricsData": []}], "metricsScores": []}),
+        ("DeepEval", {"testCases": [{"input": "a", "metricsData": []}], "metricsScores": [], "prompts": []}),
+        ("DeepEval", {"testRunData": {"testCases": []}}),
+        ("DeepEval", {"test_results": [], "confident_link": None, "test_run_id": None}),
     ],
 )
 def test_results_of_other_programs_are_not_converted_to_cases(tmp_path: Path, program: str, value: Any) -> None:

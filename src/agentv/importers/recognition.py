@@ -56,11 +56,11 @@ def find_converter(path: Path) -> Converter | None:
         return None  # the reader of our own files reports it
     if isinstance(value, Mapping) and is_agentv_suite(value) and fifth_key(value) is not None:
         raise ConfigError(f"cannot convert {path}: it is {FIFTH_MESSAGE}")
+    if (reason := _why_not_converted(value)) is not None:
+        raise ConfigError(f"cannot convert {path}: {reason}")
     for matches, _, convert in _PROGRAMS:
         if matches(value):
             return convert
-    if (reason := _why_not_converted(value)) is not None:
-        raise ConfigError(f"cannot convert {path}: {reason}")
     if suffix == ".json":
         raise ConfigError(f"cannot convert {path}: its format is not known ({_CONVERTIBLE})")
     return None
@@ -72,7 +72,7 @@ def _why_not_converted(value: JsonValue) -> str | None:
         if matches(value):
             return f"it has {results}; {advice}"
     is_empty = value == [] or (isinstance(value, Mapping) and any(value.get(key) == [] for key in CASE_KEYS))
-    return "it has no cases" if is_empty else None
+    return "it has no cases" if is_empty and not is_promptfoo(value) else None
 
 
 def other_program(path: Path) -> str | None:
@@ -100,10 +100,16 @@ def _has_keys(*keys: str) -> Callable[[JsonValue], bool]:
     return lambda value: isinstance(value, Mapping) and value.keys() >= set(keys)
 
 
+def _is_deepeval_run(value: JsonValue) -> bool:
+    """Return True for what `evaluate` of DeepEval returns, and for the files of the last run in `.deepeval`."""
+    keys = value.keys() if isinstance(value, Mapping) else frozenset[str]()
+    return "testRunData" in keys or {"testCases", "metricsScores"} <= keys or {"test_results", "confident_link"} <= keys
+
+
 _RESULTS: tuple[tuple[Callable[[JsonValue], bool], str, str], ...] = (
     (is_report, "results of pydantic-evals", f"convert the file that Dataset.to_file wrote; {REPORT_ADVICE}"),
     (_has_keys("results", "config", "evalId"), "results of promptfoo", "convert its configuration"),
-    (_has_keys("testCases", "metricsScores"), "results of DeepEval", "convert the goldens that save_as wrote"),
+    (_is_deepeval_run, "results of DeepEval", "convert the goldens that save_as wrote"),
 )
 """The test of a file's content, its results, and what to do, for results that cannot be converted."""
 _CONVERTIBLE = "a configuration of promptfoo, a log of inspect, a dataset of DeepEval or pydantic-evals"
