@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import NamedTuple
 
+from google.protobuf.json_format import MessageToJson, Parse
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from tests.support.fake_server import serving_fake
@@ -373,6 +374,8 @@ RECORDINGS: Mapping[str, Recording] = {
     "without-calls": _agents(_OFFICIAL_AGENTS, _OFFICIAL, "chat", _LATEST),
 }
 _OF_MACHINE = ("code.", "user_agent.")
+_PATHS = re.compile(r"(?:/[\w.+-]+)+/(site-packages|node_modules|agents|python3\.\d+)/")
+"""Paths of this machine, as in stack traces."""
 _KEPT = ("service.name", "telemetry.sdk.language", "telemetry.sdk.name", "telemetry.sdk.version")
 
 
@@ -508,7 +511,8 @@ def _write(name: str, bodies: list[tuple[str, bytes]]) -> None:
             del span.attributes[:]
             span.attributes.extend(kept)
         if resources:
-            (RECORDED / f"{name}{suffix}.pb").write_bytes(export.SerializeToString(deterministic=True))
+            cleaned = Parse(_PATHS.sub(r"\1/", MessageToJson(export)), type(export)())
+            (RECORDED / f"{name}{suffix}.pb").write_bytes(cleaned.SerializeToString(deterministic=True))
 
 
 if __name__ == "__main__":
