@@ -64,7 +64,9 @@ def test_no_copy_of_the_project_stays_after_a_kill(
     with subprocess.Popen(run, cwd=tmp_path, env=cluster.env, stderr=subprocess.PIPE) as driver:
 
         def has_called_on_all_nodes() -> bool:
-            return len(list(cluster.temporary.glob("agentv-*-project-*/calls.txt"))) == 3
+            return (
+                sum("\n" in calls.read_text() for calls in cluster.temporary.glob("agentv-*-project-*/calls.txt")) == 3
+            )
 
         try:
             # The processes of Ray may take most of a minute to start.

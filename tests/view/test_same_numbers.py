@@ -77,13 +77,18 @@ def test_the_page_of_a_run_has_the_numbers_of_its_report(client: Client, printed
     assert client.get(f"/r/{IDS[name]}.json").json() == printed("report", IDS[name])
 
 
+def judged_score(row: dict[str, Any]) -> float | None:
+    """Return the score that people see: that of an error counts the failed judge as 0, and is not shown."""
+    return None if row["status"] == "error" else row.get("score")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_rows_of_a_run_are_those_of_show(client: Client, printed: Printed, name: str) -> None:
     shown = printed("show", IDS[name])
     rows = all_rows(client, IDS[name])
     assert Counter(row["state"] for row in rows) == shown["counts"]
     expected = {
-        name_of(row): (state_of(row), row.get("score"), row.get("cost_usd"), row["candidate_answer"])
+        name_of(row): (state_of(row), judged_score(row), row.get("cost_usd"), row["candidate_answer"])
         for row in shown["rows"]
     }
     assert {name_of(row): (row["state"], row["score"], row["cost_usd"], row["answer"]) for row in rows} == expected

@@ -154,18 +154,12 @@ def make_spec(
 
 
 def check_sendable(plan: RunPlan) -> None:
-    """Raise ConfigError for a plan that nodes cannot read: they need its eval files, each under a name of its own."""
+    """Raise ConfigError for a plan that nodes cannot read, because it has no eval files."""
     if plan.folder is None:
         raise ConfigError(
             "a run on several machines needs an eval file, which its nodes read: cases, functions, judges and "
             "evaluators given in Python cannot be sent. Write them into files and name the target, or use "
             "backend='local'"
-        )
-    paths = [suite.suite.path for suite in plan.suites]
-    if repeated := sorted({path for path in paths if paths.count(path) > 1}):
-        raise ConfigError(
-            f"several eval files are stored under the name {repeated[0]!r}, so that their results would be mixed up "
-            "on several machines; run them from one repository, or one after the other"
         )
 
 
