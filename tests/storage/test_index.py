@@ -175,7 +175,7 @@ SORT_VALUE: dict[str, Callable[[Row], float | str | None]] = {
     "written": lambda row: row.seq or 0,
     "id": lambda row: row.eval_id,
     "state": lambda row: STATES.index(row_state(row)),
-    "score": lambda row: row.score,
+    "score": lambda row: row.judged_score,
     "cost": lambda row: row.cost_usd,
     "duration": lambda row: row.duration_ms,
 }
@@ -193,7 +193,7 @@ def fits(row: Row, query: RowQuery, *, but: str = "") -> bool:
         and (query.case is None or row.eval_id == query.case or fnmatchcase(row.eval_id, query.case))
         and (but == "evaluator" or set(query.evaluators) <= set(outcomes(row)))
         and query.trial in (None, row.trial)
-        and is_within(row.score, query.score)
+        and is_within(row.judged_score, query.score)
         and is_within(row.cost_usd, query.cost)
         and is_within(row.duration_ms, query.duration)
         and all(key in found and value in (None, found[key]) for key, value in query.metadata.items())
