@@ -242,8 +242,9 @@ def refuse_unmatched(suites: Sequence[EvalSuite], options: RunOptions) -> None:
         ids.add(case.id)
         globs = unmatched_globs(globs, [case.id]) if globs else []
         if isinstance(case, EvalCase):
-            tags.update(tags_of(case, suite))
-            missing_tags.difference_update(tags)
+            own_tags = tags_of(case, suite)
+            tags.update(own_tags)
+            missing_tags.difference_update(own_tags)
         if not globs and not missing_tags:
             return
     problems = []
