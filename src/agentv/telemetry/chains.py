@@ -22,7 +22,7 @@ class Chain(Struct):
     end_ns: int
     is_answered: bool
     """True if the last call has an output."""
-    asked: tuple[Message, ...] = ()
+    last_input: tuple[Message, ...] = ()
     """The input of the last call, without system messages."""
     count: int = 1
 
@@ -48,22 +48,22 @@ def chains_of(calls: Sequence[ReadSpan]) -> list[Chain]:
             chain.messages = (*before, *new, *facts.output)
             chain.end_ns, chain.count = read.span.end_ns, chain.count + 1
             chain.is_answered = bool(facts.output)
-        chain.asked = without_system(given)
+        chain.last_input = without_system(given)
         length = len(chain.messages) - len(facts.output)
         ends.add("", chain.messages, End(read.span.end_ns, name), facts.response_id, input_length=length)
     return list(chains.values())
 
 
-def _link_by_input(chains: dict[str, Chain], asked: tuple[Message, ...], start_ns: int) -> Link | None:
+def _link_by_input(chains: dict[str, Chain], given: tuple[Message, ...], start_ns: int) -> Link | None:
     """Return the newest chain that ends with calls of tools and whose last input this input begins with.
 
     Some instrumentations record neither the calls nor their results in the next input, or both as texts.
     """
     for name, chain in reversed(chains.items()):
-        length = len(chain.asked)
+        length = len(chain.last_input)
         is_asking = bool(chain.messages) and bool(chain.messages[-1].tool_calls) and is_over(chain.end_ns, start_ns)
-        if is_asking and length and asked[:length] == chain.asked:
-            is_text = length < len(asked) and asked[length].role == "assistant"
+        if is_asking and length and given[:length] == chain.last_input:
+            is_text = length < len(given) and given[length].role == "assistant"
             return Link(End(chain.end_ns, name), length + is_text, is_incomplete=True)
     return None
 

@@ -37,9 +37,9 @@ def call_of_api(value: JsonValue) -> JsonValue:
     return call_of(value) if "name" in (inner if isinstance(inner, Mapping) else value) else value
 
 
-def request_of(asked: JsonValue, given: JsonValue) -> JsonValue:
+def request_of(request: JsonValue, given: JsonValue) -> JsonValue:
     """Return the messages in a request of OpenAI's, Anthropic's or Google's API, whose other keys are settings."""
-    found = first(json_object(asked), "messages", "input", "contents")
+    found = first(json_object(request), "messages", "input", "contents")
     return given if found is None else found
 
 
@@ -48,9 +48,9 @@ def is_preparation(answer: JsonValue) -> bool:
     return {"messages", "tools"} <= json_object(parsed(answer)).keys()
 
 
-def instructions_of(asked: JsonValue) -> tuple[Message, ...]:
+def instructions_of(value: JsonValue) -> tuple[Message, ...]:
     """Return the system instructions in a request of these APIs as a message."""
-    request = json_object(asked)
+    request = json_object(value)
     found = first(request, "instructions", "system") or first(json_object(request.get("config")), "system_instruction")
     is_unset = isinstance(found, str) and _UNSET.fullmatch(found)
     return () if is_unset else system_of(found)
