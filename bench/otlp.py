@@ -18,7 +18,7 @@ from functools import partial
 from agentv.engine.criteria.live_traces import Deliver, LiveTraces
 from agentv.execution.otlp_receiver import OtlpReceiver
 from agentv.execution.processes.line_stream import LostLine
-from agentv.telemetry.joining import JoinOptions
+from agentv.telemetry.joining.joining import JoinOptions
 from bench.harness import ROOT
 from bench.harnesses.job import peak_mb
 from bench.measuring import Effort

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
-from agentv.telemetry.wire_out import attributes, fixed64, message, text
+from agentv.telemetry.otlp.wire_out import attributes, fixed64, message, text
 
 SPANS_PER_CONVERSATION, ANSWERS_PER_CONVERSATION = 30, 5
 SPANS_PER_EXPORT = 64

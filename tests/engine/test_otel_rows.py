@@ -10,7 +10,7 @@ import pytest
 from tests.support.traced_agent import answer_to
 
 from agentv import CaseTurn, ConfigError, EvalCase, EvaluatorConfig, RunReport, evaluate
-from agentv.telemetry.evaluations import judged_span
+from agentv.telemetry.sending.evaluations import judged_span
 from agentv.types.provider import ProviderResponse, ReceivedSpans
 
 AGENT = Path(__file__).parents[1] / "support" / "traced_agent.py"

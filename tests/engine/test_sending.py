@@ -9,8 +9,8 @@ from tests.support.collectors import Collector, collecting
 
 import agentv
 from agentv.engine.stored.sending import Exporter, export_run
-from agentv.telemetry.collector import find_collector
-from agentv.telemetry.otlp import OtlpDestination
+from agentv.telemetry.sending.collector import find_collector
+from agentv.telemetry.sending.otlp import OtlpDestination
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.support.otlp import JSON, PROTOBUF, Inbox, exchange, post, receiving
 from tests.support.spans import export, span
 
 from agentv.execution.otlp_receiver import OtlpReceiver
-from agentv.telemetry.wire_out import fields
+from agentv.telemetry.otlp.wire_out import fields
 
 BODY = json.dumps(export(span(1, None, {"a": "b"}), span(2, 1, {}))).encode()
 TRACES = Path(__file__).parents[1] / "fixtures" / "traces"

@@ -12,8 +12,8 @@ from agentv.engine.calling.given_answer import context_of_input
 from agentv.messages.logs.fields import logged_moment
 from agentv.messages.logs.mapping import parse_map
 from agentv.messages.logs.reading import LoggedAnswer, TraceStep, read_logged
-from agentv.telemetry.joining import join_spans
-from agentv.telemetry.spans import is_trace, spans_of
+from agentv.telemetry.joining.joining import join_spans
+from agentv.telemetry.otlp.spans import is_trace, spans_of
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.evaluation import EvaluationContext
 from agentv.types.messages import tool_calls_of

@@ -14,7 +14,7 @@ from tests.support.traced_agent import MODEL, answer_to, spans_of_call
 
 from agentv.execution.cancelled_calls import attached_partial
 from agentv.providers.local.call_spans import MOST_SPANS, CallSpans, SpanInbox, call_with_spans
-from agentv.telemetry.spans import Span, spans_of
+from agentv.telemetry.otlp.spans import Span, spans_of
 from agentv.types.failures import Failure
 from agentv.types.messages import Message, ToolCall, TraceEvent, tool_calls_of
 from agentv.types.provider import ProviderError, ProviderResponse

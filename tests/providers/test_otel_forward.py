@@ -16,8 +16,8 @@ from tests.support.traced_agent import post, spans_of_call
 
 from agentv.engine.plugins.loading import load_specs
 from agentv.loading.targets.targets import load_targets
-from agentv.telemetry.collector import find_collector
-from agentv.telemetry.forwarding import Forwarder
+from agentv.telemetry.sending.collector import find_collector
+from agentv.telemetry.sending.forwarding import Forwarder
 from agentv.types.errors import EvalFileError
 from agentv.types.provider import Provider, ProviderResponse
 

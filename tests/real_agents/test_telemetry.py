@@ -9,8 +9,8 @@ from tests.real_agents.telemetry import run_with_telemetry
 from tests.support.transcripts import conversations_in
 
 from agentv.messages.transcripts.turns import answers_of
-from agentv.telemetry.joining import join_spans
-from agentv.telemetry.spans import spans_of
+from agentv.telemetry.joining.joining import join_spans
+from agentv.telemetry.otlp.spans import spans_of
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.messages import Message, ToolCall
 from agentv.types.usage import Usage

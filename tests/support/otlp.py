@@ -10,7 +10,7 @@ from msgspec import Struct
 from tests.support.served import serving_in_thread
 
 from agentv.execution.otlp_receiver import OtlpReceiver
-from agentv.telemetry.spans import Span
+from agentv.telemetry.otlp.spans import Span
 
 JSON = {"Content-Type": "application/json"}
 PROTOBUF = {"Content-Type": "application/x-protobuf"}

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from agentv.telemetry.binary import read_export
+from agentv.telemetry.otlp.binary import read_export
 
 TRACES = Path(__file__).parents[1] / "fixtures" / "traces"
 Export: TypeAlias = dict[str, Any]

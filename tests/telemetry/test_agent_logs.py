@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from tests.support.spans import START, attribute
 
-from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.join_report import JoinReport
-from agentv.telemetry.joining import Joiner, JoinOptions, join_spans
-from agentv.telemetry.spans import Span, spans_of
+from agentv.telemetry.joining.answers import TracedAnswer
+from agentv.telemetry.joining.joining import Joiner, JoinOptions, join_spans
+from agentv.telemetry.joining.report import JoinReport
+from agentv.telemetry.otlp.spans import Span, spans_of
 from agentv.types.messages_json import content_text
 from agentv.types.usage import Usage
 

@@ -7,8 +7,8 @@ import pytest
 from tests.support.spans import START, attribute, export, span
 from tests.telemetry.test_joining import call, join, user
 
-from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.tool_calls import tool_call
+from agentv.telemetry.contents.tool_calls import tool_call
+from agentv.telemetry.joining.answers import TracedAnswer
 from agentv.types.messages_json import content_text
 
 QUESTION, ANSWER, RESULT = "Where is it?", "On its way.", "state: sent"

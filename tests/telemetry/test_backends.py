@@ -11,10 +11,10 @@ from tests.support.spans import export, span
 from tests.telemetry.test_recorded_traces import COMPLETE, TRACES
 
 from agentv.cli.main import main
-from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.binary import read_export
-from agentv.telemetry.joining import join_spans
-from agentv.telemetry.spans import attributes_of, is_trace, spans_of
+from agentv.telemetry.joining.answers import TracedAnswer
+from agentv.telemetry.joining.joining import join_spans
+from agentv.telemetry.otlp.binary import read_export
+from agentv.telemetry.otlp.spans import attributes_of, is_trace, spans_of
 
 
 def as_jaeger(exported: dict[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from tests.support.traced_agent import answer_to, spans_of_call
 from tests.telemetry.test_recorded_traces import CALL, EQUAL, RECORDED, unqualified
 from tests.telemetry.test_recorded_traces import spans as recorded
 
-from agentv.telemetry.call_trace import has_all_parents, read_call
-from agentv.telemetry.spans import Span, spans_of
+from agentv.telemetry.joining.call_trace import has_all_parents, read_call
+from agentv.telemetry.otlp.spans import Span, spans_of
 from agentv.types.messages import tool_calls_of
 
 TRACE, PARENT = "a" * 32, "b" * 16

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentv.telemetry.collector import Collector, find_collector, header_secrets
+from agentv.telemetry.sending.collector import Collector, find_collector, header_secrets
 from agentv.types.errors import ConfigError
 
 BASE = "OTEL_EXPORTER_OTLP_"

@@ -9,10 +9,10 @@ import pytest
 from tests.support.spans import attribute, export, span
 
 from agentv.messages.logs.reading import LoggedAnswer, read_logged
+from agentv.telemetry.contents.parts import conversation
 from agentv.telemetry.conventions.reading import CONVENTIONS as READERS
-from agentv.telemetry.joining import join_spans
-from agentv.telemetry.parts import conversation
-from agentv.telemetry.spans import is_trace, spans_of
+from agentv.telemetry.joining.joining import join_spans
+from agentv.telemetry.otlp.spans import is_trace, spans_of
 from agentv.types.errors import EvalFileError
 from agentv.types.messages import DataPart, Message
 from agentv.types.messages_json import content_text

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from tests.support.rows import make_row
 
-from agentv.telemetry.evaluations import EVENT_NAME, MAX_CHARS, RunContent, exported_result
+from agentv.telemetry.sending.evaluations import EVENT_NAME, MAX_CHARS, RunContent, exported_result
 from agentv.types.evaluation import EvaluatorResult
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult

@@ -8,7 +8,7 @@ import pytest
 from tests.support.spans import attribute, export, span
 from tests.telemetry.test_joining import ASKS, FOUND, agent, assistant, call, join, user
 
-from agentv.telemetry.answers import TracedAnswer
+from agentv.telemetry.joining.answers import TracedAnswer
 from agentv.types.messages_json import content_text
 
 FAILED = {"code": 2, "message": "rate limited"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentv.telemetry.history import End, OpenEnds
+from agentv.telemetry.joining.history import End, OpenEnds
 from agentv.types.messages import Message, ToolCall
 
 SECOND = 10**9

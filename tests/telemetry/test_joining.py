@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tests.support.spans import START, attribute, export, span
 from tests.telemetry.test_recorded_traces import COMPLETE, said, spans
 
-from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.join_report import JoinReport
-from agentv.telemetry.joining import Joiner, JoinOptions, join_spans
-from agentv.telemetry.spans import spans_of
+from agentv.telemetry.joining.answers import TracedAnswer
+from agentv.telemetry.joining.joining import Joiner, JoinOptions, join_spans
+from agentv.telemetry.joining.report import JoinReport
+from agentv.telemetry.otlp.spans import spans_of
 from agentv.types.messages_json import content_text
 
 SECOND = 10**9

@@ -9,11 +9,11 @@ from tests.support.spans import attribute, export, span
 from tests.telemetry.test_joining import ASKS, FOUND, agent, assistant, call, comparable, user
 from tests.telemetry.test_recorded_traces import COMPLETE, spans
 
-from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.arrivals import AT_WORK_S, PATIENCE_S, SETTLE_S
-from agentv.telemetry.joining import JoinOptions, join_spans
-from agentv.telemetry.live import LiveJoiner
-from agentv.telemetry.spans import Span, spans_of
+from agentv.telemetry.joining.answers import TracedAnswer
+from agentv.telemetry.joining.arrivals import AT_WORK_S, PATIENCE_S, SETTLE_S
+from agentv.telemetry.joining.joining import JoinOptions, join_spans
+from agentv.telemetry.joining.live import LiveJoiner
+from agentv.telemetry.otlp.spans import Span, spans_of
 
 IDLE_S = 600.0
 DETAILS = "gen_ai.client.inference.operation.details"

@@ -27,9 +27,9 @@ from agentv.engine.criteria.trace_lines import TraceLines
 from agentv.execution.processes.line_stream import Line, LostLine, ReadLine
 from agentv.loading.suites.recorded import read_log_line
 from agentv.messages.logs.reading import TraceStep
-from agentv.telemetry.joining import JoinOptions, join_spans
-from agentv.telemetry.spans import spans_of
-from agentv.telemetry.wire import WireError, decode_traces
+from agentv.telemetry.joining.joining import JoinOptions, join_spans
+from agentv.telemetry.otlp.spans import spans_of
+from agentv.telemetry.otlp.wire import WireError, decode_traces
 from agentv.types.errors import EvalFileError
 
 EXPORTS = list(recorded_exports())

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from tests.support.certificates import Authority, tls_of
 from tests.support.loopback import Writer, endless, hang_up, never_answer, reply, serving
 
-from agentv.telemetry.collector import find_collector
-from agentv.telemetry.post import Accepted, Refused, post
+from agentv.telemetry.sending.collector import find_collector
+from agentv.telemetry.sending.post import Accepted, Refused, post
 
 
 def send(url: str, body: bytes = b"\x0a\x00", *, timeout_s: float = 5.0, **env: str) -> Accepted | Refused:

@@ -10,8 +10,8 @@ from tests.support.loopback import reply, serving
 from tests.support.proxy import proxying
 from tests.telemetry.test_post import send
 
-from agentv.telemetry.post import Accepted, Refused
-from agentv.telemetry.proxies import proxy_for
+from agentv.telemetry.sending.post import Accepted, Refused
+from agentv.telemetry.sending.proxies import proxy_for
 
 
 @pytest.fixture(autouse=True)

@@ -16,11 +16,11 @@ from tests.telemetry.agents import shop
 
 from agentv.engine.criteria.trace_lines import TraceLines
 from agentv.execution.processes.line_stream import Line
-from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.binary import read_export
-from agentv.telemetry.join_report import JoinReport
-from agentv.telemetry.joining import JoinOptions, join_spans
-from agentv.telemetry.spans import Span, SpanEvent, spans_of
+from agentv.telemetry.joining.answers import TracedAnswer
+from agentv.telemetry.joining.joining import JoinOptions, join_spans
+from agentv.telemetry.joining.report import JoinReport
+from agentv.telemetry.otlp.binary import read_export
+from agentv.telemetry.otlp.spans import Span, SpanEvent, spans_of
 from agentv.types.messages_json import content_text
 
 TRACES = Path(__file__).parents[1] / "fixtures" / "traces"

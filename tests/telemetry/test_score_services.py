@@ -20,11 +20,11 @@ from tests.support.score_services import (
     take_batch,
 )
 
-from agentv.telemetry.destination import Delivered
-from agentv.telemetry.langfuse import LangfuseDestination
-from agentv.telemetry.phoenix import PhoenixDestination
-from agentv.telemetry.post import Refused
-from agentv.telemetry.scores import Score
+from agentv.telemetry.sending.destination import Delivered
+from agentv.telemetry.sending.langfuse import LangfuseDestination
+from agentv.telemetry.sending.phoenix import PhoenixDestination
+from agentv.telemetry.sending.post import Refused
+from agentv.telemetry.sending.scores import Score
 from agentv.types.errors import ConfigError
 from agentv.types.evaluation import EvaluatorResult, JudgeCall
 

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from tests.support.rows import make_row
 
-from agentv.telemetry.destination import Omitted
-from agentv.telemetry.evaluations import RunContent
-from agentv.telemetry.scores import NO_SCORE, NO_TRACE, Score, scores_of
+from agentv.telemetry.sending.destination import Omitted
+from agentv.telemetry.sending.evaluations import RunContent
+from agentv.telemetry.sending.scores import NO_SCORE, NO_TRACE, Score, scores_of
 from agentv.types.evaluation import EvaluationResult, EvaluatorResult, JudgeCall
 from agentv.types.failures import Failure
 from agentv.types.records.result import CaseResult

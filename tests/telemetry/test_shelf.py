@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from agentv.telemetry.shelf import SpanShelf
-from agentv.telemetry.spans import Span
+from agentv.telemetry.joining.shelf import SpanShelf
+from agentv.telemetry.otlp.spans import Span
 
 
 def span(trace: int, number: int) -> Span:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from agentv.telemetry.binary import is_framed, looks_binary, read_export
-from agentv.telemetry.spans import spans_of
-from agentv.telemetry.wire import WireError, decode_traces
+from agentv.telemetry.otlp.binary import is_framed, looks_binary, read_export
+from agentv.telemetry.otlp.spans import spans_of
+from agentv.telemetry.otlp.wire import WireError, decode_traces
 
 TRACES = Path(__file__).parents[1] / "fixtures" / "traces"
 PAYLOADS = sorted(TRACES.glob("*.pb"))

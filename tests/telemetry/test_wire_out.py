@@ -14,8 +14,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue, KeyValueList
 from tests.support.collectors import value_of
 
-from agentv.telemetry.otlp_out import Rejected, Source, SpanOut, rejected_part, traces_request
-from agentv.telemetry.wire_out import attributes, fields, text, varint
+from agentv.telemetry.otlp.requests import Rejected, Source, SpanOut, rejected_part, traces_request
+from agentv.telemetry.otlp.wire_out import attributes, fields, text, varint
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 values = st.one_of(

@@ -11,7 +11,7 @@ from typing import Self, TypeAlias, cast
 from aiohttp import web
 
 from agentv.execution.gunzip import BrokenGzipError, Gunzip
-from agentv.telemetry.receiving import (
+from agentv.telemetry.otlp.receiving import (
     CONTENT_TYPES,
     Encoding,
     RefusedError,
@@ -21,7 +21,7 @@ from agentv.telemetry.receiving import (
     read_export,
     refused_body,
 )
-from agentv.telemetry.spans import Span
+from agentv.telemetry.otlp.spans import Span
 from agentv.types.hosts import host_name, is_loopback, url_of
 
 _LOG = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ from agentv.reports.text.printable import one_line, printable, printable_json
 from agentv.scoring.counting.sampling import Sample, make_sample
 from agentv.storage.run.find import find_run
 from agentv.storage.run.stored import open_run
-from agentv.telemetry.joining import JoinOptions
+from agentv.telemetry.joining.joining import JoinOptions
 from agentv.templating.secrets import secret_values
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.input_notes import word_notes

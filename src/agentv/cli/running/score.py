@@ -55,7 +55,7 @@ from agentv.storage.records.json_line import encode
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder, new_run_id
 from agentv.storage.run.lazy import LazyStore, NoStore
-from agentv.telemetry.joining import JoinOptions
+from agentv.telemetry.joining.joining import JoinOptions
 from agentv.types.aggregated_result import AggregatedEvaluationResult
 from agentv.types.errors import ConfigError, StorageError, UnknownNameError
 from agentv.types.evaluation_input import milliseconds_of

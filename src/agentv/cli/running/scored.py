@@ -57,7 +57,7 @@ from agentv.reports.text.printable import printable
 from agentv.scoring.counting.sampling import make_sample
 from agentv.scoring.gates.run_verdict import ScopedGate
 from agentv.storage.run.stored import SCORED, StoredRun
-from agentv.telemetry.joining import DEFAULT_IDLE_S, JoinOptions
+from agentv.telemetry.joining.joining import DEFAULT_IDLE_S, JoinOptions
 from agentv.types.errors import ConfigError
 from agentv.types.json_value import JsonObject
 from agentv.types.protocols import Clock

@@ -14,7 +14,7 @@ from agentv.engine.stored.destinations import collector_destination, service_des
 from agentv.engine.stored.sending import BackgroundExport, ExportReport
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import printable
-from agentv.telemetry.destination import Destination
+from agentv.telemetry.sending.destination import Destination
 from agentv.types.errors import StorageError
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from agentv.engine.criteria.live_traces import LiveTraces
     from agentv.engine.criteria.log_stream import LogStream
     from agentv.reports.run.conversations import ReadTraces
-    from agentv.telemetry.joining import JoinOptions
+    from agentv.telemetry.joining.joining import JoinOptions
     from agentv.types.evaluation_input import EvaluationInput
     from agentv.types.records.answer import Origin
 
@@ -75,7 +75,7 @@ def show(
         conversations_text,
         summary_text,
     )
-    from agentv.telemetry.joining import JoinOptions
+    from agentv.telemetry.joining.joining import JoinOptions
 
     options, joining, style = take_otlp_options(given, files), JoinOptions(unit, idle_s), terminal_style()
     if options is None:

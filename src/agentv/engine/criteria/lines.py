@@ -19,7 +19,7 @@ from agentv.loading.suites.recorded import read_log_line
 from agentv.messages.logs.mapping import Extra, LogMap
 from agentv.messages.logs.reading import TraceStep
 from agentv.scoring.counting.groups import METADATA
-from agentv.telemetry.joining import JoinOptions
+from agentv.telemetry.joining.joining import JoinOptions
 from agentv.types.errors import EvalFileError
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.failures import Failure

@@ -9,11 +9,11 @@ from typing import Final, TypeAlias
 
 from agentv.engine.criteria.trace_lines import AnswerLines
 from agentv.execution.processes.line_stream import ReadLine
-from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.hints import content_hint
-from agentv.telemetry.joining import JoinOptions
-from agentv.telemetry.live import LiveJoiner
-from agentv.telemetry.spans import Span
+from agentv.telemetry.joining.answers import TracedAnswer
+from agentv.telemetry.joining.hints import content_hint
+from agentv.telemetry.joining.joining import JoinOptions
+from agentv.telemetry.joining.live import LiveJoiner
+from agentv.telemetry.otlp.spans import Span
 from agentv.types.input_notes import InputNote
 
 OTLP: Final = "otlp"

@@ -17,7 +17,7 @@ from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.datasets.transcripts import UNREADABLE, find_program, find_transcripts, read_start
 from agentv.loading.files.kinds import TABLE_SUFFIXES, YAML_SUFFIXES, record_schema
 from agentv.storage.run.find import LOG_SUFFIX, readable_run
-from agentv.telemetry.binary import BINARY_SUFFIXES, is_framed, looks_binary
+from agentv.telemetry.otlp.binary import BINARY_SUFFIXES, is_framed, looks_binary
 from agentv.types.errors import ConfigError
 from agentv.types.input_notes import InputNote
 

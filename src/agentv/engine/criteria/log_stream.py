@@ -26,8 +26,8 @@ from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.keys.identity import DigestMap
 from agentv.storage.records.json_line import decode_value
-from agentv.telemetry.binary import BINARY_SUFFIXES, is_framed, looks_binary
-from agentv.telemetry.joining import JoinOptions
+from agentv.telemetry.joining.joining import JoinOptions
+from agentv.telemetry.otlp.binary import BINARY_SUFFIXES, is_framed, looks_binary
 from agentv.types.errors import ConfigError, EvalFileError
 from agentv.types.input_notes import InputNote
 from agentv.types.messages_json import compact_json

@@ -17,7 +17,7 @@ from agentv.engine.stored.sending import BackgroundExport, ExportReport
 from agentv.loading.files.places import find_home
 from agentv.reports.text.amounts import count_text
 from agentv.scoring.results.by_criterion import JudgedCriteria
-from agentv.telemetry.destination import Destination
+from agentv.telemetry.sending.destination import Destination
 from agentv.types.errors import ConfigError, StorageError
 from agentv.types.evaluation_input import EvaluationInput
 

@@ -33,7 +33,7 @@ from agentv.types.json_value import JsonValue, camel_case, snake_case
 if TYPE_CHECKING:
     from agentv.engine.criteria.sampled_run import SampledRun
     from agentv.engine.stored.destinations import ServiceName
-    from agentv.telemetry.destination import Destination
+    from agentv.telemetry.sending.destination import Destination
 
 log = logging.getLogger("agentv")
 

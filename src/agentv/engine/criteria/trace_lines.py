@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from agentv.execution.processes.line_stream import Line, LostLine, ReadLine
 from agentv.storage.records.json_line import decode_value
-from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.binary import FIRST_FIELD, read_export
-from agentv.telemetry.joining import Joiner, JoinOptions
-from agentv.telemetry.spans import is_trace, spans_of
-from agentv.telemetry.wire import WireError
+from agentv.telemetry.joining.answers import TracedAnswer
+from agentv.telemetry.joining.joining import Joiner, JoinOptions
+from agentv.telemetry.otlp.binary import FIRST_FIELD, read_export
+from agentv.telemetry.otlp.spans import is_trace, spans_of
+from agentv.telemetry.otlp.wire import WireError
 from agentv.types.errors import EvalFileError
 from agentv.types.input_notes import InputNote
 from agentv.types.json_value import JsonObject

@@ -16,7 +16,7 @@ from agentv.loading.suites.folders import SuiteFolders
 from agentv.loading.suites.suites import load_suite, suite_names
 from agentv.loading.targets.targets import ParsedTargets, read_targets
 from agentv.registry import Specs, model_spelling, names_model
-from agentv.telemetry.collector import header_secrets
+from agentv.telemetry.sending.collector import header_secrets
 from agentv.templating.secrets import secret_values
 from agentv.templating.store_url import store_secrets
 from agentv.types.cases import CaseSource, EvalSuite, targets_of

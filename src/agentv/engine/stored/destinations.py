@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from agentv.loading.files.dotenv import load_env
-from agentv.telemetry.collector import find_collector
-from agentv.telemetry.langfuse import LangfuseDestination
-from agentv.telemetry.otlp import OtlpDestination
-from agentv.telemetry.phoenix import PhoenixDestination
+from agentv.telemetry.sending.collector import find_collector
+from agentv.telemetry.sending.langfuse import LangfuseDestination
+from agentv.telemetry.sending.otlp import OtlpDestination
+from agentv.telemetry.sending.phoenix import PhoenixDestination
 
 ServiceName: TypeAlias = Literal["langfuse", "phoenix"]
 SERVICE_NAMES: tuple[ServiceName, ...] = get_args(ServiceName)

@@ -15,8 +15,8 @@ from agentv.storage.run.find import runs_folder
 from agentv.storage.run.sent import Position, SentFile, lines_after, results_after
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.storage.run.stored_rows import StoredCases
-from agentv.telemetry.destination import Delivered, Destination, Omitted
-from agentv.telemetry.post import Refused
+from agentv.telemetry.sending.destination import Delivered, Destination, Omitted
+from agentv.telemetry.sending.post import Refused
 from agentv.templating.secrets import SecretRedactor
 from agentv.types.errors import StorageError
 from agentv.types.events import RowFinished, RowKept, RowRerun, RunEnded, RunEvent, RunStarted

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from agentv.execution.gunzip import Gunzip
-from agentv.telemetry.binary import FRAME_START, FRAME_START_BYTES, LENGTH_BYTES, is_framed
+from agentv.telemetry.otlp.binary import FRAME_START, FRAME_START_BYTES, LENGTH_BYTES, is_framed
 from agentv.types.json_value import JsonValue
 
 STDIN = "-"

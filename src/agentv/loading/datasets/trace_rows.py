@@ -7,9 +7,9 @@ from typing import cast
 from msgspec.structs import replace
 
 from agentv.loading.datasets.rows import Row
-from agentv.telemetry.answers import TracedAnswer
-from agentv.telemetry.joining import Joiner
-from agentv.telemetry.spans import is_trace, spans_of
+from agentv.telemetry.joining.answers import TracedAnswer
+from agentv.telemetry.joining.joining import Joiner
+from agentv.telemetry.otlp.spans import is_trace, spans_of
 from agentv.types.errors import EvalFileError
 from agentv.types.json_value import JsonObject
 from agentv.types.problems import Problem

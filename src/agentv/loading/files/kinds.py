@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, read_lines
 from agentv.messages.logs.fields import decoded
-from agentv.telemetry.spans import is_trace
+from agentv.telemetry.otlp.spans import is_trace
 
 YAML_SUFFIXES = (".yaml", ".yml")
 TABLE_DELIMITERS = {".csv": ",", ".tsv": "\t"}

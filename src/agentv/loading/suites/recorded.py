@@ -14,8 +14,8 @@ from agentv.loading.files.json_lines import parse_json, quick_json
 from agentv.loading.files.text import BYTE_ORDER_MARK, MAX_BYTES, TOO_LARGE, decode, read_lines, read_text, shown
 from agentv.messages.logs.mapping import Extra, LogMap
 from agentv.messages.logs.reading import LoggedLine, read_logged
-from agentv.telemetry.joining import join_spans
-from agentv.telemetry.spans import is_trace, spans_of
+from agentv.telemetry.joining.joining import join_spans
+from agentv.telemetry.otlp.spans import is_trace, spans_of
 from agentv.types.errors import EvalFileError
 from agentv.types.fields import Problems
 from agentv.types.json_value import JsonValue

@@ -17,7 +17,7 @@ from msgspec import Struct
 from agentv.execution.sharing import TurnQueue
 from agentv.providers.apis.http import HttpRequest, HttpResponse, is_event_stream, status_failure
 from agentv.providers.apis.response_body import MAX_BODY_BYTES, MAX_STREAM_BYTES, ResponseBody
-from agentv.telemetry.proxies import proxy_for
+from agentv.telemetry.sending.proxies import proxy_for
 from agentv.types.failures import Failure
 from agentv.types.protocols import Clock, SharedParts
 from agentv.types.provider import ProviderError

@@ -16,8 +16,8 @@ from agentv.execution.threads import call_in_thread
 from agentv.execution.user_code import off_the_clock
 from agentv.messages.shapes.reading import read_messages
 from agentv.scoring.tools.tool_calls import calls_of
-from agentv.telemetry.call_trace import CallTrace, has_all_parents, read_call
-from agentv.telemetry.spans import Span
+from agentv.telemetry.joining.call_trace import CallTrace, has_all_parents, read_call
+from agentv.telemetry.otlp.spans import Span
 from agentv.types.errors import MessageError
 from agentv.types.provider import ProviderError, ProviderResponse, ReceivedSpans
 

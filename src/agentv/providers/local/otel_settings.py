@@ -9,8 +9,8 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
-from agentv.telemetry.endpoint import checked_url
-from agentv.telemetry.hints import CAPTURE, SEMCONV
+from agentv.telemetry.joining.hints import CAPTURE, SEMCONV
+from agentv.telemetry.sending.endpoint import checked_url
 from agentv.types.errors import ConfigError
 from agentv.types.hosts import is_loopback
 

@@ -17,7 +17,7 @@ from opentelemetry.sdk import _logs as logs_sdk
 from opentelemetry.sdk import trace as trace_sdk
 
 from agentv.providers.local.call_spans import CallSpans, SpanInbox, call_with_spans
-from agentv.telemetry.spans import LOG_EVENT, Span, SpanEvent
+from agentv.telemetry.otlp.spans import LOG_EVENT, Span, SpanEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import ProviderResponse
 

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from agentv.providers.local.call_spans import SpanInbox
 from agentv.providers.local.otel_settings import OtelForward
-from agentv.telemetry.collector import find_collector
-from agentv.telemetry.forwarding import Forwarded, Forwarder
+from agentv.telemetry.sending.collector import find_collector
+from agentv.telemetry.sending.forwarding import Forwarded, Forwarder
 from agentv.types.errors import ConfigError
 from agentv.types.failures import Failure
 from agentv.types.hosts import is_loopback, url_of

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from agentv.telemetry.contents import said, system_of
+from agentv.telemetry.contents.contents import said, system_of
+from agentv.telemetry.contents.facts import Facts, Kind
+from agentv.telemetry.contents.parts import parsed, read_rows
+from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.session import session_of
-from agentv.telemetry.facts import Facts, Kind
-from agentv.telemetry.parts import parsed, read_rows
-from agentv.telemetry.spans import Span
-from agentv.telemetry.tool_calls import tool_call
-from agentv.telemetry.values import first, json_object, text_at, token_usage
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import first, json_object, text_at, token_usage
 from agentv.types.json_value import JsonValue
 
 _SESSION_KEYS = tuple(

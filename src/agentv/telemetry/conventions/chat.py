@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 
 from agentv.messages.shapes.fields import ROLE_NAMES
-from agentv.telemetry.contents import system_of
-from agentv.telemetry.parts import call_of, parsed
-from agentv.telemetry.values import first, json_object
+from agentv.telemetry.contents.contents import system_of
+from agentv.telemetry.contents.parts import call_of, parsed
+from agentv.telemetry.otlp.values import first, json_object
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 

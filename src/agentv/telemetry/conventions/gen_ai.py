@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from functools import lru_cache
 
-from agentv.telemetry.chunks import whole_output
-from agentv.telemetry.contents import listed_messages, system_of, unwrapped
+from agentv.telemetry.contents.chunks import whole_output
+from agentv.telemetry.contents.contents import listed_messages, system_of, unwrapped
+from agentv.telemetry.contents.facts import Facts, Kind
+from agentv.telemetry.contents.parts import parsed
+from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.session import session_of
-from agentv.telemetry.facts import Facts, Kind
-from agentv.telemetry.parts import parsed
-from agentv.telemetry.spans import Span
-from agentv.telemetry.tool_calls import tool_call
-from agentv.telemetry.values import first, text_at, token_usage, whole_number
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import first, text_at, token_usage, whole_number
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.usage import Usage, known_cost

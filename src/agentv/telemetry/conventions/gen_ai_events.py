@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from agentv.messages.logs.fields import decoded
+from agentv.telemetry.contents.facts import Facts
+from agentv.telemetry.contents.parts import parsed, read_rows
 from agentv.telemetry.conventions.chat import chat_message
-from agentv.telemetry.facts import Facts
-from agentv.telemetry.parts import parsed, read_rows
-from agentv.telemetry.spans import Span
-from agentv.telemetry.values import first, json_object
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import first, json_object
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 

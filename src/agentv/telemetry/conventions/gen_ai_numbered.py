@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import cast
 
 from agentv.messages.logs.services import nested_attributes
-from agentv.telemetry.contents import said
+from agentv.telemetry.contents.contents import said
+from agentv.telemetry.contents.facts import Facts
+from agentv.telemetry.contents.parts import parsed, read_rows
 from agentv.telemetry.conventions.chat import chat_message
-from agentv.telemetry.facts import Facts
-from agentv.telemetry.parts import parsed, read_rows
-from agentv.telemetry.spans import Span
+from agentv.telemetry.otlp.spans import Span
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message
 

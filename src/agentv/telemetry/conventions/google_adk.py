@@ -2,11 +2,11 @@
 
 from agentv.messages.shapes.reading import read_messages
 from agentv.messages.shapes.usages import read_usage
-from agentv.telemetry.contents import system_of
-from agentv.telemetry.facts import Facts
-from agentv.telemetry.parts import parsed
-from agentv.telemetry.spans import Span
-from agentv.telemetry.values import first, json_object, text_at
+from agentv.telemetry.contents.contents import system_of
+from agentv.telemetry.contents.facts import Facts
+from agentv.telemetry.contents.parts import parsed
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import first, json_object, text_at
 from agentv.types.json_value import JsonValue, objects_of
 from agentv.types.messages import Message
 from agentv.types.usage import known_usage

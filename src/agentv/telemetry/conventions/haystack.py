@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from agentv.messages.shapes.usages import usage_of_messages
-from agentv.telemetry.contents import said
-from agentv.telemetry.facts import Facts, Kind
-from agentv.telemetry.parts import parsed
-from agentv.telemetry.spans import Span
-from agentv.telemetry.tool_calls import tool_call
-from agentv.telemetry.values import json_object, text_at
+from agentv.telemetry.contents.contents import said
+from agentv.telemetry.contents.facts import Facts, Kind
+from agentv.telemetry.contents.parts import parsed
+from agentv.telemetry.contents.tool_calls import tool_call
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import json_object, text_at
 from agentv.types.json_value import JsonValue
 from agentv.types.usage import known_usage
 

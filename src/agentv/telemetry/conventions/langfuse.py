@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from agentv.messages.shapes.usages import read_usage
-from agentv.telemetry.contents import said, unwrapped
+from agentv.telemetry.contents.contents import said, unwrapped
+from agentv.telemetry.contents.facts import Facts, Kind
+from agentv.telemetry.contents.parts import parsed
+from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.chat import instructions_of, request_of
 from agentv.telemetry.conventions.session import session_of
-from agentv.telemetry.facts import Facts, Kind
-from agentv.telemetry.parts import parsed
-from agentv.telemetry.spans import Span
-from agentv.telemetry.tool_calls import tool_call
-from agentv.telemetry.values import first, json_object, text_at
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import first, json_object, text_at
 from agentv.types.json_value import JsonObject, JsonValue, objects_of
 from agentv.types.usage import known_cost, known_usage
 

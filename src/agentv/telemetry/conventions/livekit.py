@@ -1,9 +1,9 @@
 """LiveKit Agents: a session with its turns, each of which is an invocation of the agent."""
 
-from agentv.telemetry.contents import said
-from agentv.telemetry.facts import Facts
-from agentv.telemetry.spans import Span
-from agentv.telemetry.values import first
+from agentv.telemetry.contents.contents import said
+from agentv.telemetry.contents.facts import Facts
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import first
 
 _SESSION = "agent_session"
 _GIVEN = ("lk.pii.user_input", "lk.user_input")

@@ -1,9 +1,9 @@
 """Mastra: the runs of agents and workflows."""
 
-from agentv.telemetry.contents import said
-from agentv.telemetry.facts import Facts
-from agentv.telemetry.spans import Span
-from agentv.telemetry.values import first, text_at
+from agentv.telemetry.contents.contents import said
+from agentv.telemetry.contents.facts import Facts
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import first, text_at
 
 _AGENTS = ("agent_run", "workflow_run")
 

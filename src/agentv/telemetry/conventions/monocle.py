@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from agentv.messages.shapes.usages import read_usage
-from agentv.telemetry.contents import said
-from agentv.telemetry.facts import Facts, Kind
-from agentv.telemetry.parts import parsed, read_rows
-from agentv.telemetry.spans import Span
-from agentv.telemetry.tool_calls import tool_call
-from agentv.telemetry.values import first, text_at
+from agentv.telemetry.contents.contents import said
+from agentv.telemetry.contents.facts import Facts, Kind
+from agentv.telemetry.contents.parts import parsed, read_rows
+from agentv.telemetry.contents.tool_calls import tool_call
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import first, text_at
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.usage import known_usage

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from agentv.telemetry.contents import said, unwrapped
+from agentv.telemetry.contents.contents import said, unwrapped
+from agentv.telemetry.contents.facts import Facts, Kind
+from agentv.telemetry.contents.parts import parsed
+from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.session import session_of
-from agentv.telemetry.facts import Facts, Kind
-from agentv.telemetry.parts import parsed
-from agentv.telemetry.spans import Span
-from agentv.telemetry.tool_calls import tool_call
-from agentv.telemetry.values import json_object, text_at
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import json_object, text_at
 
 _KINDS: Mapping[str, Kind] = {"workflow": "agent", "agent": "agent", "task": "step", "tool": "tool"}
 

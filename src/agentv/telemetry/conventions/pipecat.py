@@ -1,9 +1,9 @@
 """Pipecat: calls of models with their messages as `input` and `output`, in the turns of a conversation."""
 
-from agentv.telemetry.contents import said
-from agentv.telemetry.facts import Facts
-from agentv.telemetry.spans import Span
-from agentv.telemetry.values import text_at
+from agentv.telemetry.contents.contents import said
+from agentv.telemetry.contents.facts import Facts
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import text_at
 from agentv.types.messages import Message
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from agentv.telemetry.contents import listed_messages, said
+from agentv.telemetry.contents.contents import listed_messages, said
+from agentv.telemetry.contents.facts import Facts
+from agentv.telemetry.contents.parts import parsed
 from agentv.telemetry.conventions.chat import chat_message
 from agentv.telemetry.conventions.gen_ai import usage_at
-from agentv.telemetry.facts import Facts
-from agentv.telemetry.parts import parsed
-from agentv.telemetry.spans import Span
-from agentv.telemetry.values import text_at
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import text_at
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from agentv.telemetry.contents.facts import Facts
 from agentv.telemetry.conventions.ai_sdk import read_ai_sdk
 from agentv.telemetry.conventions.decorators import AGENTOPS, JUDGMENT, LAMINAR, LANGWATCH, reader_of
 from agentv.telemetry.conventions.gen_ai import read_gen_ai
@@ -30,9 +31,8 @@ from agentv.telemetry.conventions.pipecat import read_pipecat
 from agentv.telemetry.conventions.pydantic_ai import read_pydantic_ai
 from agentv.telemetry.conventions.traceai import read_traceai
 from agentv.telemetry.conventions.voltagent import read_voltagent
-from agentv.telemetry.facts import Facts
-from agentv.telemetry.spans import Span
-from agentv.telemetry.values import json_object
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import json_object
 from agentv.types.errors import MessageError
 
 

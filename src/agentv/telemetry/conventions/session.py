@@ -1,6 +1,6 @@
 """The session of a span, by whatever name."""
 
-from agentv.telemetry.values import text_at
+from agentv.telemetry.otlp.values import text_at
 from agentv.types.json_value import JsonObject
 
 _SESSION_KEYS = (

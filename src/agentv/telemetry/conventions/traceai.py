@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
+from agentv.telemetry.contents.facts import Facts
 from agentv.telemetry.conventions.openinference import read_openinference
 from agentv.telemetry.conventions.session import session_of
-from agentv.telemetry.facts import Facts
-from agentv.telemetry.spans import Span
+from agentv.telemetry.otlp.spans import Span
 
 _NAMES = (
     ("gen_ai.span.kind", "openinference.span.kind"),

@@ -1,10 +1,10 @@
 """VoltAgent: its agents, workflows and tools."""
 
-from agentv.telemetry.contents import said, system_of
-from agentv.telemetry.facts import Facts
-from agentv.telemetry.spans import Span
-from agentv.telemetry.tool_calls import tool_call
-from agentv.telemetry.values import first, text_at, token_usage
+from agentv.telemetry.contents.contents import said, system_of
+from agentv.telemetry.contents.facts import Facts
+from agentv.telemetry.contents.tool_calls import tool_call
+from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import first, text_at, token_usage
 
 
 def read_voltagent(span: Span) -> Facts:

@@ -1,0 +1,48 @@
+"""The chunks of a streamed answer, which some instrumentations record as messages of their own."""
+
+from collections.abc import Mapping, Sequence
+
+from agentv.telemetry.contents.parts import content_of
+from agentv.telemetry.otlp.values import json_object
+from agentv.types.json_value import JsonObject, JsonValue
+
+
+def whole_output(value: JsonValue) -> JsonValue:
+    """Return the messages of an output, in which chunks are one message; any other value as it is.
+
+    A chunk has an empty `finish_reason`, as in Google's ADK. An unknown role is the assistant's: OpenLLMetry writes
+    `unknown` for LangChain's chunks.
+    """
+    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
+        return value
+    rows = [json_object(each) for each in value]
+    rows = [{**row, "role": "assistant"} if row.get("role") == "unknown" else row for row in rows]
+    if len(rows) < 2 or rows[0].get("finish_reason") != "":  # noqa: PLR2004 - a single message is whole
+        return [*rows]
+    end = next((place for place, row in enumerate(rows) if row.get("finish_reason")), len(rows) - 1)
+    before, last = [part for row in rows[:end] for part in _parts(row)], _parts(rows[end])
+    is_repeated = content_of(_joined(before)) == content_of(_joined(last))  # some versions end with the whole text
+    return [{**rows[end], "parts": _joined(last if is_repeated else [*before, *last])}, *rows[end + 1 :]]
+
+
+def _parts(message: JsonObject) -> list[JsonValue]:
+    parts = message.get("parts")
+    return parts if isinstance(parts, list) else []
+
+
+def _joined(parts: Sequence[JsonValue]) -> list[JsonValue]:
+    """Return parts with the texts that follow each other as one text."""
+    made: list[JsonValue] = []
+    for part in parts:
+        before = _text(made[-1]) if made else None
+        text = _text(part)
+        if text is not None and before is not None:
+            made[-1] = {"type": "text", "content": before + text}
+        else:
+            made.append(part)
+    return made
+
+
+def _text(part: JsonValue) -> str | None:
+    text = json_object(part).get("content") if json_object(part).get("type") == "text" else None
+    return text if isinstance(text, str) else None

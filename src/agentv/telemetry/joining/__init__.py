@@ -1,0 +1,1 @@
+"""Spans joined into answers: trees, invocations, conversations, and what arrives late, twice or never."""

@@ -1,0 +1,134 @@
+"""The calls of a model in one invocation, joined into conversations, and which of these is the main one."""
+
+import json
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from agentv.telemetry.contents.facts import Facts
+from agentv.telemetry.contents.parts import parsed
+from agentv.telemetry.joining.history import End, Link, OpenEnds, is_over, without_silence
+from agentv.telemetry.joining.span_tree import ReadSpan
+from agentv.telemetry.otlp.spans import Span
+from agentv.types.messages import Message
+from agentv.types.messages_json import content_text
+
+
+class Chain(Struct):
+    """Calls of a model, each of which continues the one before."""
+
+    messages: tuple[Message, ...]
+    first_length: int
+    end_ns: int
+    is_answered: bool
+    """True if the last call has an output."""
+    last_input: tuple[Message, ...] = ()
+    """The input of the last call, without system messages."""
+    count: int = 1
+
+
+def chains_of(calls: Sequence[ReadSpan]) -> list[Chain]:
+    """Return the conversations that the calls of one invocation make."""
+    ends, chains = OpenEnds(), dict[str, Chain]()
+    for read in calls:
+        facts = read.facts or Facts()
+        given = facts.given
+        link = ends.find("", given, read.span.start_ns, facts.previous_id)
+        link = link or _link_by_input(chains, without_system(given), read.span.start_ns)
+        chain = None if link is None else chains[link.end.name]
+        if chain is None or link is None:
+            name = read.span.span_id
+            chain = chains[name] = Chain((*given, *facts.output), len(given), read.span.end_ns, bool(facts.output))
+        else:
+            name = link.end.name
+            before = chain.messages if link.length == 0 or link.is_incomplete else ()
+            if link.is_incomplete:
+                before = without_silence(before)
+            new = without_system(given)[link.length :] if before else given
+            chain.messages = (*before, *new, *facts.output)
+            chain.end_ns, chain.count = read.span.end_ns, chain.count + 1
+            chain.is_answered = bool(facts.output)
+        chain.last_input = without_system(given)
+        length = len(chain.messages) - len(facts.output)
+        ends.add("", chain.messages, End(read.span.end_ns, name), facts.response_id, input_length=length)
+    return list(chains.values())
+
+
+def _link_by_input(chains: dict[str, Chain], given: tuple[Message, ...], start_ns: int) -> Link | None:
+    """Return the newest chain that ends with calls of tools and whose last input this input begins with.
+
+    Some instrumentations record neither the calls nor their results in the next input, or both as texts.
+    """
+    for name, chain in reversed(chains.items()):
+        length = len(chain.last_input)
+        is_asking = bool(chain.messages) and bool(chain.messages[-1].tool_calls) and is_over(chain.end_ns, start_ns)
+        if is_asking and length and given[:length] == chain.last_input:
+            is_text = length < len(given) and given[length].role == "assistant"
+            return Link(End(chain.end_ns, name), length + is_text, is_incomplete=True)
+    return None
+
+
+def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return messages without those of the system."""
+    return tuple(message for message in messages if message.role != "system")
+
+
+def main_chain(chains: Sequence[Chain], wanted: str) -> tuple[Chain | None, bool]:
+    """Return the conversation that ends with the wanted text, else the last one, and whether that is a guess."""
+    if not chains:
+        return None, False
+    last = max(chains, key=lambda chain: chain.end_ns)
+    matching = [chain for chain in chains if wanted and is_form_of(wanted, _last_text(chain.messages))]
+    if matching:
+        return max(matching, key=lambda chain: (chain.count, chain.end_ns)), False
+    return last, len(chains) > 1
+
+
+def _last_text(messages: Sequence[Message]) -> str:
+    return content_text(messages[-1].content).strip() if messages else ""
+
+
+def is_form_of(output: str, text: str) -> bool:
+    """Return True for a text, for the same JSON with other spaces, and for JSON that has the text as a value."""
+    if output == text:
+        return True
+    if not text or not output.startswith(("{", "[")):
+        return False
+    is_inside = output.startswith("{") and json.dumps(text, ensure_ascii=False) in output
+    return is_inside or (text[0] == output[0] and parsed(text) == parsed(output))
+
+
+def distinct_calls(calls: Sequence[ReadSpan]) -> Sequence[ReadSpan]:
+    """Return calls without those that another instrumentation records beside them; the one that says more stays."""
+    if len({each.span.scope for each in calls}) <= 1:
+        return calls
+    kept: list[ReadSpan] = []
+    places: dict[tuple[int, int], list[int]] = {}
+    for read in calls:
+        usage = None if read.facts is None else read.facts.usage
+        same_tokens = [] if usage is None else places.setdefault((usage.input, usage.output), [])
+        place = next((place for place in same_tokens if _is_same_time(read.span, kept[place].span)), None)
+        if place is None:
+            same_tokens.append(len(kept))
+            kept.append(read)
+        elif _said_by(read) > _said_by(kept[place]):
+            kept[place] = read
+    return kept
+
+
+def _is_same_time(one: Span, other: Span) -> bool:
+    """Return True for spans of two instrumentations, one during the other."""
+    outer, inner = sorted((one, other), key=lambda span: span.start_ns - span.end_ns)
+    is_inside = is_over(outer.start_ns, inner.start_ns) and is_over(inner.end_ns, outer.end_ns)
+    return one.scope != other.scope and is_inside
+
+
+def _said_by(read: ReadSpan) -> tuple[int, int]:
+    messages = () if read.facts is None else (*read.facts.input, *read.facts.output)
+    return sum(len(each.tool_calls) for each in messages), sum(bool(each.content) for each in messages)
+
+
+def answered_calls(calls: Sequence[ReadSpan]) -> list[ReadSpan]:
+    """Return calls without those that have no output, if another call has their input: it is a retry, or the answer."""
+    answered = [each.facts.input for each in calls if each.facts is not None and each.facts.output]
+    return [each for each in calls if each.facts is None or each.facts.output or each.facts.input not in answered]
