@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from agentv.engine.criteria.live_traces import Deliver, LiveTraces
+from agentv.engine.logs.live_traces import Deliver, LiveTraces
 from agentv.execution.otlp_receiver import OtlpReceiver
 from agentv.execution.processes.line_stream import LostLine
 from agentv.telemetry.joining.joining import JoinOptions

@@ -6,7 +6,7 @@ import sys
 import time
 from dataclasses import asdict
 
-from agentv.engine.criteria.log_stream import LogStream
+from agentv.engine.logs.stream import LogStream
 from agentv.execution.processes.line_stream import Line
 from agentv.loading.suites.recorded import MAX_LINE_BYTES
 from bench.harnesses.job import Used, peak_mb

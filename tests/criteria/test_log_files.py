@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentv.engine.criteria.log_files import LogFiles, log_files
+from agentv.engine.logs.files import LogFiles, log_files
 from agentv.types.errors import ConfigError
 
 LINE = '{"id": "1", "prompt": "Where?", "response": "Here."}\n'

@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from agentv.engine.criteria.log_stream import SampledLines
+from agentv.engine.logs.stream import SampledLines
 from agentv.execution.processes.line_stream import Line, LineStream, ReadLine
 from agentv.scoring.counting.sampling import Sample, make_sample
 

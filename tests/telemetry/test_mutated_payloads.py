@@ -23,7 +23,7 @@ from tests.telemetry.mutations import (
 )
 from tests.telemetry.test_joining import comparable
 
-from agentv.engine.criteria.trace_lines import TraceLines
+from agentv.engine.logs.trace_lines import TraceLines
 from agentv.execution.processes.line_stream import Line, LostLine, ReadLine
 from agentv.loading.suites.recorded import read_log_line
 from agentv.messages.logs.reading import TraceStep

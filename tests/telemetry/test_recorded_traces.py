@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tests.support.nightly import IS_NIGHTLY
 from tests.telemetry.agents import shop
 
-from agentv.engine.criteria.trace_lines import TraceLines
+from agentv.engine.logs.trace_lines import TraceLines
 from agentv.execution.processes.line_stream import Line
 from agentv.telemetry.joining.answers import TracedAnswer
 from agentv.telemetry.joining.joining import JoinOptions, join_spans

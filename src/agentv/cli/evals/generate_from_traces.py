@@ -15,10 +15,10 @@ from agentv.cli.evals.generate import EXIT_NOTHING, SCHEMA
 from agentv.cli.running.score import check_sources
 from agentv.cli.terminal import own_stdout
 from agentv.engine.capture import Cleaner, Redactor
-from agentv.engine.criteria.answer_filter import AnswerFilter
-from agentv.engine.criteria.log_files import LogFiles, log_files
-from agentv.engine.criteria.log_stream import SampledLines, sampled_lines
 from agentv.engine.criteria.logged_cases import CaseRules, LoggedCases, Order, personal_data
+from agentv.engine.logs.answer_filter import AnswerFilter
+from agentv.engine.logs.files import LogFiles, log_files
+from agentv.engine.logs.stream import SampledLines, sampled_lines
 from agentv.engine.planning.inputs import load_project_parts
 from agentv.engine.running.clock import make_clock
 from agentv.engine.stored.exported_cases import JudgedCases, failed_cases

@@ -15,7 +15,7 @@ from msgspec import Struct
 from agentv.types.errors import ConfigError
 
 if TYPE_CHECKING:
-    from agentv.engine.criteria.live_traces import Deliver, MakeReceiver
+    from agentv.engine.logs.live_traces import Deliver, MakeReceiver
 
 DEFAULT_ADDRESS = "127.0.0.1:4318"
 TOKEN_VARIABLE = "AGENTV_SCORE_OTLP_TOKEN"  # noqa: S105 - the name of a variable

@@ -21,18 +21,18 @@ from agentv.cli.running.sending import make_exports, print_exports
 from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.running.traces import IDLE_OPTION, UNIT_OPTION
 from agentv.cli.terminal import broken_pipe_error, own_stdout, terminal_columns, unexpected_write_error
-from agentv.engine.criteria.answer_filter import AnswerFilter, load_judged_answers
 from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.inputs import suite_of_file, target_of_file
 from agentv.engine.criteria.lines import LogAnswers, LogReading
-from agentv.engine.criteria.live_traces import OTLP, LiveTraces
-from agentv.engine.criteria.log_files import LogFiles, log_files
-from agentv.engine.criteria.log_stream import SampledLines, sampled_lines
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.criteria.run_record import ScoredRun
 from agentv.engine.criteria.stream import AnswerStream, StreamSource
 from agentv.engine.criteria.stream_recorder import StreamRecorder, stream_plan
+from agentv.engine.logs.answer_filter import AnswerFilter, load_judged_answers
+from agentv.engine.logs.files import LogFiles, log_files
+from agentv.engine.logs.live_traces import OTLP, LiveTraces
+from agentv.engine.logs.stream import SampledLines, sampled_lines
 from agentv.engine.planning.team_store import named_store, recorded_name
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.clock import make_clock

@@ -34,14 +34,14 @@ from agentv.cli.terminal import own_stdout
 from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.config import EvaluationRunConfig
 from agentv.engine.criteria.lines import LogAnswers, LogReading
-from agentv.engine.criteria.live_traces import OTLP, LiveTraces
-from agentv.engine.criteria.log_files import LogFiles, log_files
-from agentv.engine.criteria.log_stream import SampledLines, ScoredLines, sampled_lines
 from agentv.engine.criteria.run_answers import RunAnswers
 from agentv.engine.criteria.run_record import ScoredRun
 from agentv.engine.criteria.stored_answers import StoredAnswers
 from agentv.engine.criteria.stream import StreamSource
 from agentv.engine.criteria.stream_recorder import StreamRecorder, stream_plan
+from agentv.engine.logs.files import LogFiles, log_files
+from agentv.engine.logs.live_traces import OTLP, LiveTraces
+from agentv.engine.logs.stream import SampledLines, ScoredLines, sampled_lines
 from agentv.engine.planning.team_store import store_of_run
 from agentv.engine.running.case import CaseRunner
 from agentv.engine.running.clock import make_clock

@@ -12,8 +12,8 @@ from agentv.reports.text.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agentv.engine.criteria.live_traces import LiveTraces
-    from agentv.engine.criteria.log_stream import LogStream
+    from agentv.engine.logs.live_traces import LiveTraces
+    from agentv.engine.logs.stream import LogStream
     from agentv.reports.run.conversations import ReadTraces
     from agentv.telemetry.joining.joining import JoinOptions
     from agentv.types.evaluation_input import EvaluationInput
@@ -99,8 +99,8 @@ def show(
 
 def _stream_of(files: Sequence[str], joining: JoinOptions) -> LogStream:
     from agentv.cli.running.score import check_sources
-    from agentv.engine.criteria.log_files import log_files
-    from agentv.engine.criteria.log_stream import LogStream
+    from agentv.engine.logs.files import log_files
+    from agentv.engine.logs.stream import LogStream
     from agentv.loading.suites.recorded import MAX_LINE_BYTES
 
     logs = log_files(files)
@@ -115,7 +115,7 @@ async def _receive(
     import asyncio
     import signal
 
-    from agentv.engine.criteria.live_traces import LiveTraces
+    from agentv.engine.logs.live_traces import LiveTraces
 
     def show_note(text: str) -> None:
         click.echo(printable(text), err=True)

@@ -8,10 +8,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.capture import Cleaner, Redactor
-from agentv.engine.criteria.answer_filter import AnswerFilter
 from agentv.engine.criteria.inputs import target_of_file
-from agentv.engine.criteria.log_stream import content_digest
 from agentv.engine.criteria.run_answers import RunAnswers
+from agentv.engine.logs.answer_filter import AnswerFilter
+from agentv.engine.logs.stream import content_digest
 from agentv.engine.planning.plan import CaseTask
 from agentv.engine.running.rows import unread_row
 from agentv.execution.processes.line_stream import Line, ReadLine

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentv.engine.criteria.inputs import eval_id_of
-from agentv.engine.criteria.transcript_lines import Places
+from agentv.engine.logs.transcript_lines import Places
 from agentv.scoring.keys.identity import digest
 from agentv.scoring.text.personal import kinds_of_personal_data
 from agentv.scoring.tools.tool_calls import calls_in

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agentv.engine.calling.given_answer import GIVEN_ANSWER
 from agentv.engine.criteria.answer_tasks import AnswerTasks
 from agentv.engine.criteria.inputs import answer_of_input, case_of_input, eval_id_of, target_of_file
-from agentv.engine.criteria.live_traces import OTLP
+from agentv.engine.logs.live_traces import OTLP
 from agentv.engine.planning.plan import AnswerWithInput, CaseTask
 from agentv.execution.processes.line_stream import STDIN
 from agentv.scoring.keys.identity import DigestMap, DigestSet, answer_key, digest, keys_of

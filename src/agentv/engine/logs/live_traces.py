@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from itertools import islice
 from typing import Final, TypeAlias
 
-from agentv.engine.criteria.trace_lines import AnswerLines
+from agentv.engine.logs.trace_lines import AnswerLines
 from agentv.execution.processes.line_stream import ReadLine
 from agentv.telemetry.joining.answers import TracedAnswer
 from agentv.telemetry.joining.hints import content_hint

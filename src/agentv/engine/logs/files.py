@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agentv.engine.criteria.transcript_lines import Places, counted
+from agentv.engine.logs.transcript_lines import Places, counted
 from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.datasets.transcripts import UNREADABLE, find_program, find_transcripts, read_start
 from agentv.loading.files.kinds import TABLE_SUFFIXES, YAML_SUFFIXES, record_schema

@@ -15,9 +15,9 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.criteria.log_files import LogFiles
-from agentv.engine.criteria.trace_lines import TraceLines
-from agentv.engine.criteria.transcript_lines import TranscriptLines
+from agentv.engine.logs.files import LogFiles
+from agentv.engine.logs.trace_lines import TraceLines
+from agentv.engine.logs.transcript_lines import TranscriptLines
 from agentv.execution.processes.line_stream import STDIN, Line, LineStream, LostLine, ReadLine
 from agentv.loading.datasets.log_rows import is_table, log_rows
 from agentv.loading.datasets.rows import Row
