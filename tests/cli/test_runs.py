@@ -11,7 +11,7 @@ from tests.support.stored import at_noon, make_result, make_run
 from tests.support.typing_terminal import Terminal
 
 from agentv.cli.upkeep.runs import listed_lines
-from agentv.engine.stored.reviews import ReviewPlan, open_queue
+from agentv.engine.labels.reviews import ReviewPlan, open_queue
 from agentv.scoring.judges.reviewing import Reviewed, make_label
 from agentv.storage.run.find import find_run, list_runs, runs_folder
 from agentv.storage.run.folder import RunFolder

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
-from agentv.engine.stored.corrected_rates import load_corrected_rates
-from agentv.engine.stored.reviews import ReviewPlan, open_queue
+from agentv.engine.labels.corrected_rates import load_corrected_rates
+from agentv.engine.labels.reviews import ReviewPlan, open_queue
 from agentv.reports.run.figures import corrected_notes, corrected_sentences
 from agentv.reports.text.amounts import percent_text
 from agentv.scoring.judges.reviewing import QueueLabels, Reviewed, make_label, queue_labels

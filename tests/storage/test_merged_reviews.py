@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from tests.support.reviewed import NOON, is_good, store_run
 from tests.support.stored import at_noon, make_run
 
-from agentv.engine.stored.categories import load_categories, merge_categories, rename_category
-from agentv.engine.stored.label_rates import load_label_rates
-from agentv.engine.stored.reviews import ReviewPlan, open_queue
+from agentv.engine.labels.categories import load_categories, merge_categories, rename_category
+from agentv.engine.labels.label_rates import load_label_rates
+from agentv.engine.labels.reviews import ReviewPlan, open_queue
 from agentv.scoring.judges.draws import label_weights
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder

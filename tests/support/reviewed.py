@@ -12,7 +12,7 @@ from tests.support.served import serving_in_thread
 from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 from tests.support.viewer import Client, Reply, Viewer, post
 
-from agentv.engine.stored.reviews import ReviewPlan, open_queue
+from agentv.engine.labels.reviews import ReviewPlan, open_queue
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.stored import StoredRun, open_run

@@ -17,7 +17,7 @@ from agentv import (
     ToolCall,
     evaluate,
 )
-from agentv.engine.stored.reviews import ReviewPlan, open_queue
+from agentv.engine.labels.reviews import ReviewPlan, open_queue
 from agentv.scoring.judges.reviewing import Reviewed, make_label
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.labels import append_labels

@@ -11,7 +11,7 @@ from tests.support.reviewed import NOON, REASON, TARGET, ScriptedReviewer, servi
 from tests.support.viewer import Client
 
 from agentv.cli.main import agentv
-from agentv.engine.stored.reviews import ReviewPlan, open_queue
+from agentv.engine.labels.reviews import ReviewPlan, open_queue
 from agentv.storage.run.reviews import queue_names
 from agentv.storage.run.stored import StoredRun, open_run
 from agentv.view.reviews import ReviewSession

@@ -10,10 +10,10 @@ from tests.support.hostile_texts import HOSTILE_TEXTS, MARK
 from tests.support.reviewed import NOON, REASON, TARGET, ScriptedReviewer, serving_review, serving_session, store_run
 from tests.support.viewer import Client, Viewer, post
 
-from agentv.engine.stored.corrected_rates import load_corrected_rates
-from agentv.engine.stored.label_rates import load_label_rates
-from agentv.engine.stored.pair_reviews import open_pairs
-from agentv.engine.stored.reviews import ReviewPlan
+from agentv.engine.labels.corrected_rates import load_corrected_rates
+from agentv.engine.labels.label_rates import load_label_rates
+from agentv.engine.labels.pair_reviews import open_pairs
+from agentv.engine.labels.reviews import ReviewPlan
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError
 from agentv.view.reviews import LEASE_S, ReviewSession

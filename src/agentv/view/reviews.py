@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from agentv.engine.labels.label_rates import criteria_by_case
 from agentv.engine.running.clock import make_clock
-from agentv.engine.stored.label_rates import criteria_by_case
 from agentv.engine.stored.report_tools import read_details
 from agentv.reports.run.views import RowDetail
 from agentv.scoring.judges.draws import AnswerName

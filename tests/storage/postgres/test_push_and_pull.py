@@ -15,7 +15,7 @@ from tests.support.postgres_server import upgraded_database
 from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run, rerun_results
 from tests.support.strategies import answers, case_results
 
-from agentv.engine.stored.reviews import ReviewPlan, open_queue
+from agentv.engine.labels.reviews import ReviewPlan, open_queue
 from agentv.storage.files.segment_writer import SegmentRules
 from agentv.storage.postgres.connection import connect
 from agentv.storage.postgres.copying import RunPuller, RunPusher

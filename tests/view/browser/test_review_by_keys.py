@@ -9,7 +9,7 @@ from tests.support.browser import Tab, needs_driven_browser
 from tests.support.reviewed import serving_review, store_run
 from tests.view.browser.test_keys import press, tab_to
 
-from agentv.engine.stored.reviews import ReviewPlan
+from agentv.engine.labels.reviews import ReviewPlan
 from agentv.storage.run.stored import StoredRun
 from agentv.types.records.label import OVERALL
 

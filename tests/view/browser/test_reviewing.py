@@ -9,8 +9,8 @@ from tests.support.browser import LOOKS, Tab, needs_driven_browser, violations
 from tests.support.reviewed import NOON, ScriptedReviewer, serving_review, serving_session, store_run
 from tests.support.viewer import Viewer
 
-from agentv.engine.stored.pair_reviews import open_pairs
-from agentv.engine.stored.reviews import ReviewPlan
+from agentv.engine.labels.pair_reviews import open_pairs
+from agentv.engine.labels.reviews import ReviewPlan
 from agentv.view.reviews import ReviewSession
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tests.support.browser import LOOKS, Tab, needs_driven_browser, violations
 from tests.support.reviewed import serving_review, store_run
 from tests.support.viewer import Viewer
 
-from agentv.engine.stored.reviews import ReviewPlan
+from agentv.engine.labels.reviews import ReviewPlan
 from agentv.view.reviews import ReviewSession
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from agentv.cli.evals.generate import (
 )
 from agentv.cli.terminal import own_stdout, user_name
 from agentv.engine.generate import generate
-from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
-from agentv.engine.proposals import (
+from agentv.engine.labels.proposals import (
     PROPOSALS_FILE,
     Proposal,
     accept_proposals,
@@ -30,6 +29,7 @@ from agentv.engine.proposals import (
     noted_labels,
     save_proposals,
 )
+from agentv.engine.planning.inputs import TargetsLoader, load_project_parts
 from agentv.engine.running.clock import make_clock
 from agentv.loading.files.places import find_home, find_repository_root
 from agentv.loading.project import load_project

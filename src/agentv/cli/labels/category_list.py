@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from agentv.cli.screen import TerminalStyle, terminal_style
 from agentv.cli.terminal import user_name
+from agentv.engine.labels.categories import load_category_rates, merge_categories, rename_category
 from agentv.engine.running.clock import make_clock
-from agentv.engine.stored.categories import load_category_rates, merge_categories, rename_category
 from agentv.loading.files.places import find_home
 from agentv.reports.run.report_json import interval_to_json
 from agentv.reports.text.amounts import count_text, percent_interval_text, percent_text

@@ -19,13 +19,13 @@ from agentv.cli.running.stopping import stopping_on_signals
 from agentv.cli.screen import print_documents, refuse_unknown_suffixes, write_documents
 from agentv.cli.terminal import own_stdout, terminal_columns
 from agentv.engine.criteria.stored_answers import find_given_setups, judge_repeatedly
+from agentv.engine.labels.judge_cards import LabelledRun, Pairing, find_pairings, labelled_answers, make_card
 from agentv.engine.planning.plan import RunPlan
 from agentv.engine.planning.prices import budget_problem
 from agentv.engine.running.clock import make_clock
 from agentv.engine.running.recorder import StopSignal
 from agentv.engine.running.run_stores import refuse_second_writer
 from agentv.engine.runs.run import run_plan
-from agentv.engine.stored.judge_cards import LabelledRun, Pairing, find_pairings, labelled_answers, make_card
 from agentv.engine.stored.rejudge import (
     RejudgePlan,
     evaluators_with_judges,

@@ -8,8 +8,8 @@ import click
 from msgspec import Struct
 
 from agentv.cli.screen import print_documents, refuse_unknown_suffixes, write_documents
+from agentv.engine.labels.label_rates import criteria_by_case
 from agentv.engine.running.clock import make_clock
-from agentv.engine.stored.label_rates import criteria_by_case
 from agentv.loading.files.places import find_home
 from agentv.reports.judge import AGREEMENT_SCHEMA, agreement_document, agreement_to_json
 from agentv.reports.text.printable import one_line, printable_json

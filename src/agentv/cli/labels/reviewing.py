@@ -11,9 +11,9 @@ from msgspec import Struct
 from agentv.cli.labels.label_file import read_labels
 from agentv.cli.results.view import serve
 from agentv.cli.terminal import user_name
+from agentv.engine.labels.pair_reviews import open_pairs
+from agentv.engine.labels.reviews import DEFAULT_GOLDEN_EVERY, ReviewPlan, open_queue
 from agentv.engine.running.clock import make_clock
-from agentv.engine.stored.pair_reviews import open_pairs
-from agentv.engine.stored.reviews import DEFAULT_GOLDEN_EVERY, ReviewPlan, open_queue
 from agentv.loading.files.places import find_home
 from agentv.reports.judge import preference_text
 from agentv.reports.text.amounts import count_text

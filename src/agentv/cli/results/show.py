@@ -355,7 +355,7 @@ def _print_list(stored: StoredRun, options: ShowOptions, runs: ProjectRuns | Sto
 
 
 def _print_corrected_rates(stored: StoredRun) -> None:
-    from agentv.engine.stored.corrected_rates import corrected_or_note
+    from agentv.engine.labels.corrected_rates import corrected_or_note
     from agentv.reports.run.figures import corrected_lines
     from agentv.reports.text.printable import one_line
 
@@ -415,7 +415,7 @@ def _refuse_case(stored: StoredRun, query: RowQuery) -> NoReturn:
 
 
 def _print_json(stored: StoredRun, shown: ShownRows, query: RowQuery, edits: Sequence[str]) -> None:
-    from agentv.engine.stored.corrected_rates import corrected_or_note
+    from agentv.engine.labels.corrected_rates import corrected_or_note
     from agentv.reports.run.report_json import corrected_to_json
     from agentv.reports.text.printable import one_line, printable_json
     from agentv.storage.records.encode import export_record, to_record

@@ -111,7 +111,7 @@ def _with_corrected_rates(report: RunReport) -> RunReport:
     folder = None if report.folder is None else Path(report.folder)
     if folder is None or not calibrations_folder(folder.resolve().parent.parent).is_dir():
         return report
-    from agentv.engine.stored.corrected_rates import with_corrected_rates  # noqa: PLC0415 - few projects have any
+    from agentv.engine.labels.corrected_rates import with_corrected_rates  # noqa: PLC0415 - few projects have any
 
     return with_corrected_rates(report, folder)
 

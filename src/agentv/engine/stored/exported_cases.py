@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.engine.stored.categories import slots_in_category
+from agentv.engine.labels.categories import slots_in_category
 from agentv.engine.stored.resume import row_selector
 from agentv.storage.run.stored import StoredRun
 from agentv.types.errors import ConfigError

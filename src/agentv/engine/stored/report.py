@@ -7,10 +7,10 @@ from typing import cast, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agentv.engine.labels.corrected_rates import corrected_or_note
 from agentv.engine.running.listed_cases import ListedInRun, with_cases
 from agentv.engine.running.recorded_report import RecordedReport, load_recorded_report
 from agentv.engine.stored.confirmations import stored_confirmations
-from agentv.engine.stored.corrected_rates import corrected_or_note
 from agentv.engine.stored.imported import imported_log
 from agentv.engine.stored.judged_by import stored_gates, stored_replaced_gates
 from agentv.engine.stored.stored_plan import stored_options

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentv.engine.running.clock import make_clock
-from agentv.engine.stored.categories import (
+from agentv.engine.labels.categories import (
     assign_category,
     load_categories,
     load_category_rates,
     merge_categories,
     rename_category,
 )
+from agentv.engine.running.clock import make_clock
 from agentv.reports.run.report_json import interval_to_json
 from agentv.reports.text.amounts import count_text, percent_interval_text, percent_text
 from agentv.reports.text.markup import Html, element

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from agentv.engine.stored.judge_cards import LabelledRun, find_pairings, labelled_answers, make_card
+from agentv.engine.labels.judge_cards import LabelledRun, find_pairings, labelled_answers, make_card
 from agentv.reports.document.html import HtmlRenderer
 from agentv.reports.judge import JudgeCard, calibration_document, card_document, card_to_json
 from agentv.reports.text.markup import Html, element

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agentv.engine.stored.label_rates import load_label_rates
+from agentv.engine.labels.label_rates import load_label_rates
 from agentv.reports.judge import coefficient_interval_text, coefficient_text, preference_text
 from agentv.reports.run.figures import corrected_notes, corrected_rows, corrected_sentences
 from agentv.reports.run.report_json import corrected_to_json, interval_to_json

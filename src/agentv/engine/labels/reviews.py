@@ -9,7 +9,7 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agentv.engine.stored.label_rates import HUMAN, criteria_by_case, load_people_verdicts, row_opinions
+from agentv.engine.labels.label_rates import HUMAN, criteria_by_case, load_people_verdicts, row_opinions
 from agentv.scoring.judges.draws import AnswerName, DrawRow, GoldenRow, draw_queue, rows_to_draw
 from agentv.scoring.judges.labels import judged_criterion
 from agentv.storage.run.judgements import JudgedRow, read_judged_rows

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from agentv.engine.generate import GenerationPrompt, GenerationTask, object_schema
-from agentv.engine.stored.categories import load_categories
+from agentv.engine.labels.categories import load_categories
 from agentv.scoring.judge_replies.generated import GeneratedCategory, parse_categories
 from agentv.storage.files.line_file import write_by_rename
 from agentv.storage.records.json_line import pretty

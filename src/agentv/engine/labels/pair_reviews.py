@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from agentv.engine.stored.reviews import DEFAULT_SAMPLE, ReviewPlan, check_same_plan
+from agentv.engine.labels.reviews import DEFAULT_SAMPLE, ReviewPlan, check_same_plan
 from agentv.scoring.counting.sampling import Sample
 from agentv.scoring.judges.draws import AnswerName, DrawRow, draw_queue, rows_to_draw
 from agentv.storage.run.judgements import JudgedRow, read_judged_rows

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agentv.engine.stored.label_rates import load_label_rates
+from agentv.engine.labels.label_rates import load_label_rates
 from agentv.scoring.counting.tallies import Tally
 from agentv.scoring.judges.labels import result_opinion
 from agentv.scoring.keys.identity import score_key, stored_expectation_key

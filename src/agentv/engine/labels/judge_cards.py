@@ -5,7 +5,7 @@ from typing import Self
 
 from msgspec import Struct
 
-from agentv.engine.stored.label_rates import HUMAN, criteria_by_case
+from agentv.engine.labels.label_rates import HUMAN, criteria_by_case
 from agentv.reports.judge import JudgeCard
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line
