@@ -28,7 +28,7 @@ from agentv.loading.files.places import find_home, find_repository_root
 from agentv.loading.files.text import shown
 from agentv.loading.project import load_project
 from agentv.loading.suites.recorded import read_log_line
-from agentv.messages.logs.mapping import LogMap, parse_map
+from agentv.messages.logs.mapping import LogMap, parse_map, reads_content
 from agentv.messages.logs.reading import TraceStep
 from agentv.reports.text.amounts import count_text
 from agentv.reports.text.printable import one_line, printable, printable_json
@@ -76,11 +76,12 @@ def make_traces_options(given: Mapping[str, Any]) -> TracesOptions:
             raise ConfigError(
                 f"--sample {sample.count} draws from all answers, before {option}; write a share, or use --limit"
             )
+    paths = parse_map(given["paths"])
     return TracesOptions(
         output=CasesOutput(given["out"], given["append"], given["allow_paths"]),
         sample=sample,
-        joining=JoinOptions(given["unit"], given["idle_s"]),
-        paths=parse_map(given["paths"]),
+        joining=JoinOptions(given["unit"], given["idle_s"], joins_records=not reads_content(paths)),
+        paths=paths,
         expects_answer=expected == "recorded",
         **{name: given[name] for name in ("trajectory", "keeps_system", "failed", "since_s", "limit")},
         dry_run=given["dry_run"],

@@ -634,7 +634,7 @@ def command(files: tuple[str, ...], **given: Any) -> int:
 
 
 def _make_options(given: dict[str, Any], files: Sequence[str]) -> ScoreOptions:
-    from agentv.messages.logs.mapping import parse_map
+    from agentv.messages.logs.mapping import parse_map, reads_content
     from agentv.scoring.counting.sampling import make_sample
 
     run_option = next((f"--{name}" for name in ("name", "store") if given[name] is not None), None)
@@ -654,8 +654,9 @@ def _make_options(given: dict[str, Any], files: Sequence[str]) -> ScoreOptions:
         raise ConfigError("--gate none disables all gates and cannot be combined with another --gate")
     if given.pop("as_json"):
         given["display"] = "json"
-    joining = JoinOptions(given.pop("unit"), given.pop("idle_s"))
-    reading = LogReading(parse_map(given.pop("paths")), given.pop("extra"), joining)
+    paths = parse_map(given.pop("paths"))
+    joining = JoinOptions(given.pop("unit"), given.pop("idle_s"), joins_records=not reads_content(paths))
+    reading = LogReading(paths, given.pop("extra"), joining)
     sampling = {name: given.pop(name) for name in ("sample", "sample_by", "seed")}
     sample = make_sample(sampling["sample"], by=sampling["sample_by"], seed=sampling["seed"])
     if sample.count is not None and (given["is_new"] or given["since_s"] is not None):

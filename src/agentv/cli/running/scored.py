@@ -51,6 +51,7 @@ from agentv.engine.stored.report import refuse_changed_results
 from agentv.engine.stored.resume import GENERATION_STARTED, RequestedGeneration
 from agentv.engine.stored.stored_plan import stored_options, working_folder
 from agentv.execution.processes.line_stream import STDIN
+from agentv.messages.logs.mapping import reads_content
 from agentv.reports import STDOUT
 from agentv.reports.run.score import ResumeSource
 from agentv.reports.text.printable import printable
@@ -324,14 +325,15 @@ def _score_options(stored: StoredRun, continue_options: ContinueOptions, configu
 
 
 def _reading(settings: JsonObject) -> LogReading:
-    paths = settings.get("map")
-    idle_s = settings.get("idle_s")
+    stored, idle_s = settings.get("map"), settings.get("idle_s")
+    paths = {key: str(value) for key, value in stored.items()} if isinstance(stored, Mapping) else {}
     return LogReading(
-        {key: str(value) for key, value in paths.items()} if isinstance(paths, Mapping) else {},
+        paths,
         "metadata" if settings.get("extra") == "metadata" else "error",
         JoinOptions(
             "conversation" if settings.get("unit") == "conversation" else "answer",
             float(idle_s) if isinstance(idle_s, int | float) else DEFAULT_IDLE_S,
+            joins_records=not reads_content(paths),
         ),
     )
 

@@ -7,6 +7,7 @@ from agentv.execution.processes.line_stream import Line, LostLine, ReadLine
 from agentv.storage.records.json_line import decode_value
 from agentv.telemetry.joining.answers import TracedAnswer
 from agentv.telemetry.joining.joining import Joiner, JoinOptions
+from agentv.telemetry.joining.records import JoinedRecord, RecordJoiner
 from agentv.telemetry.otlp.binary import FIRST_FIELD, read_export
 from agentv.telemetry.otlp.spans import is_trace, spans_of
 from agentv.telemetry.otlp.wire import WireError
@@ -18,8 +19,9 @@ from agentv.types.messages_json import compact_json
 _MARKS = (
     *(b'"resourceSpans"', b'"resource_spans"', b'"resourceLogs"', b'"resource_logs"'),
     *(b'"span_id"', b'"span_kind"', b'"batches"', b'"operationName"'),
+    *(b'"run_type"', b'"traceId"', b'"trace_id"', b'"htmlPath"', b'"observations"'),
 )
-"""What a line with spans has."""
+"""What a line with spans, or with a record of a trace, has."""
 _MOST_PLACES = 100_000
 
 
@@ -28,6 +30,8 @@ class TraceLines:
 
     def __init__(self, options: JoinOptions, files: Sequence[str]) -> None:
         self._joiner = Joiner(options)
+        self._records = RecordJoiner(self._joiner.report, is_endless=options.is_endless)
+        self._joins_records = options.joins_records
         self._numbers = {file: number for number, file in enumerate(files)}
         self._lines = AnswerLines()
 
@@ -43,8 +47,11 @@ class TraceLines:
             value = decode_value(line.data)
         except ValueError:  # reported when the line is read
             return line
-        is_spans = isinstance(value, dict) and is_trace(value)
-        return self._take_export(value, line.file, line.number) if is_spans else line  # type: ignore[arg-type] # an object
+        if not isinstance(value, dict):
+            return line
+        if self._joins_records and self._records.take(value, file=line.file, line=line.number):
+            return None
+        return self._take_export(value, line.file, line.number) if is_trace(value) else line
 
     def take_binary(self, data: bytes, file: str, number: int) -> LostLine | None:
         """Take the spans of an export in protocol buffers, which counts as a line; return it if it is lost."""
@@ -66,15 +73,17 @@ class TraceLines:
 
     def ready(self) -> list[ReadLine]:
         """Return the answers of a stream's traces that have ended."""
-        return list(map(self._lines.line_of, self._joiner.ready()))
+        return [*map(self._lines.line_of, self._joiner.ready()), *map(_line_of_record, self._records.ready())]
 
     def rest(self) -> Iterator[ReadLine]:
         """Yield the answers of all other traces."""
-        return map(self._lines.line_of, self._joiner.rest())
+        yield from map(self._lines.line_of, self._joiner.rest())
+        yield from map(_line_of_record, self._records.rest())
 
     def close(self) -> None:
         """Forget all spans."""
         self._joiner.close()
+        self._records.close()
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -84,6 +93,10 @@ class TraceLines:
     def notes(self) -> Iterator[InputNote]:
         """Yield what the user should know of the traces."""
         yield from self._joiner.report.notes()
+
+
+def _line_of_record(record: JoinedRecord) -> Line:
+    return Line(record.file, record.line, compact_json(record.value).encode(errors="replace"))
 
 
 class AnswerLines:

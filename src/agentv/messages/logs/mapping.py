@@ -77,6 +77,11 @@ _RENAMED_FIELDS = {"latency_ms": "duration_ms"}
 _TOP_KEY = re.compile(r"[^.\[]+")
 
 
+def reads_content(paths: LogMap) -> bool:
+    """Return True if `--map` names a place of what was said; each line is then read by itself."""
+    return not paths.keys().isdisjoint(("prompt", "response", "messages"))
+
+
 def parse_map(given: Sequence[str], option: str = "--map") -> LogMap:
     """Parse texts `FIELD=PATH`; `option` names the option in messages.
 

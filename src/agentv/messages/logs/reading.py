@@ -424,15 +424,27 @@ class _Reader:
             if isinstance(content, tuple):
                 # An answer with a message of the user holds the whole conversation, also the input.
                 is_whole = any(message.role == "user" for message in content)
+                if not is_whole and not any(message.tool_calls for message in content):
+                    history = self._with_steps(history, parts)
                 parts |= self._conversation(content if is_whole else (*history, *content), has_answer=False)
                 return parts
             if content is not None:
                 parts["response"] = content
+                history = self._with_steps(history, parts)
             if history:
                 parts["message_history"] = cast(JsonValue, history)
         except MessageError as error:
             self._problems.add(error.at, error.what, allowed=error.advice)
         return parts
+
+    def _with_steps(self, history: tuple[Message, ...], parts: dict[str, JsonValue]) -> tuple[Message, ...]:
+        """Return a history with what the steps of the trace did; the prompt in `parts` is then a message before it."""
+        steps = self._record.fields.get("steps")
+        if steps is None:
+            return history
+        prompt = parts.pop("prompt", None)
+        question = (Message("user", prompt),) if isinstance(prompt, str) else ()
+        return (*history, *question, *read_messages(steps.value, steps.at))
 
     def _read_input(self, field: Found | None, parts: dict[str, JsonValue]) -> tuple[Message, ...]:
         """Return the messages of an input; any other input becomes the text of the prompt in `parts`."""

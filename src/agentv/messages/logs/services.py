@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from typing import cast
+from typing import Final, cast
 
 from agentv.messages.logs.fields import Found, LogRecord, at_path, find_fields, milliseconds_between
 from agentv.types.json_value import JsonObject, JsonValue
+
+JOINED: Final = "agentv"
+"""The key that a record has what its steps say under: `steps` (their messages), `usage`, `cost_usd` and `model`."""
 
 _OBSERVATION_TYPES = frozenset(
     "SPAN GENERATION EVENT AGENT TOOL CHAIN RETRIEVER EVALUATOR EMBEDDING GUARDRAIL".split()  # noqa: SIM905 - a list of words
@@ -42,9 +45,10 @@ def read_langfuse(value: JsonObject) -> LogRecord:
             "response": f"{root}output",
             "session_id": (f"{root}sessionId", f"{root}session_id"),
             "timestamp": (f"{root}timestamp", "startTime", "start_time"),
-            "model": ("providedModelName", "provided_model_name", "model"),
-            "usage": ("usageDetails", "usage_details", "usage"),
-            "cost_usd": (f"{root}totalCost", "total_cost", "totalCost", "calculatedTotalCost"),
+            "steps": f"{JOINED}.steps",
+            "model": (f"{JOINED}.model", "providedModelName", "provided_model_name", "model"),
+            "usage": (f"{JOINED}.usage", "usageDetails", "usage_details", "usage"),
+            "cost_usd": (f"{JOINED}.cost_usd", f"{root}totalCost", "total_cost", "totalCost", "calculatedTotalCost"),
             "metadata": f"{root}metadata",
             "metadata.name": f"{root}name",
             "metadata.user_id": (f"{root}userId", f"{root}user_id"),
@@ -85,6 +89,12 @@ _THREAD_KEYS = ("session_id", "thread_id", "conversation_id")
 """The metadata keys that group runs into a conversation. The run's own key `session_id` is a project's id instead."""
 
 
+_RUN_USAGES = (
+    *("outputs.usage_metadata", "usage_metadata", "token_usage", "outputs.llm_output.token_usage"),
+    "outputs.generations[0][0].message.kwargs.usage_metadata",
+)
+
+
 def is_langsmith(value: JsonObject) -> bool:
     """Return True for a run of LangSmith."""
     return "run_type" in value and ("inputs" in value or "outputs" in value)
@@ -101,16 +111,17 @@ def read_langsmith(value: JsonObject) -> LogRecord:
             "response": "outputs",
             "session_id": ("thread_id", *(f"{place}.{key}" for place in metadata for key in _THREAD_KEYS)),
             "timestamp": "start_time",
-            "model": tuple(f"{place}.ls_model_name" for place in metadata),
-            "usage": ("outputs.usage_metadata", "usage_metadata", "token_usage"),
-            "cost_usd": ("total_cost", "outputs.usage_metadata.total_cost", "costs.total_cost"),
+            "steps": f"{JOINED}.steps",
+            "model": (f"{JOINED}.model", *(f"{place}.ls_model_name" for place in metadata)),
+            "usage": (f"{JOINED}.usage", *_RUN_USAGES),
+            "cost_usd": (f"{JOINED}.cost_usd", "total_cost", "outputs.usage_metadata.total_cost", "costs.total_cost"),
             "metadata": metadata,
             "metadata.name": "name",
             "tags": "tags",
         },
     )
     counts = {key: value[key] for key in ("prompt_tokens", "completion_tokens", "total_tokens") if value.get(key)}
-    if counts:
+    if counts and at_path(value, f"{JOINED}.usage") is None:
         fields["usage"] = Found(counts, "$.total_tokens")
     latency = milliseconds_between(value.get("start_time"), value.get("end_time"))
     if latency is not None:

@@ -14,6 +14,18 @@ from agentv.types.usage import Usage
 NS_PER_MS = 1_000_000
 
 
+def usage_to_json(usage: Usage) -> dict[str, JsonValue]:
+    """Return token counts and the number of calls in the keys of a log line."""
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "total": usage.total,
+        "cached_input": usage.cached_input,
+        "reasoning": usage.reasoning,
+        "requests": usage.requests,
+    }
+
+
 class TracedAnswer(Struct, frozen=True, kw_only=True):
     """One invocation of an agent, or a question to a model and its answer."""
 
@@ -77,9 +89,7 @@ class TracedAnswer(Struct, frozen=True, kw_only=True):
             "metadata": metadata,
         }
         if self.usage is not None:
-            line["usage"] = {"input": self.usage.input, "output": self.usage.output, "total": self.usage.total,
-                             "cached_input": self.usage.cached_input, "reasoning": self.usage.reasoning,
-                             "requests": self.usage.requests}  # fmt: skip
+            line["usage"] = usage_to_json(self.usage)
         if self.start_ns:
             line["timestamp"] = self.start_ns
             line["duration_ms"] = max(0.0, (self.end_ns - self.start_ns) / NS_PER_MS)

@@ -36,6 +36,8 @@ class JoinOptions(Struct, frozen=True):
     """The span time after which a call that asked for tools is not waited for any more."""
     is_endless: bool = False
     """True for a stream: a trace is then complete when a span starts `idle_s` after its last one."""
+    joins_records: bool = True
+    """True to join the records of Langfuse and LangSmith, too: the root of each trace gets what its steps did."""
 
 
 class _Waiting(Struct):

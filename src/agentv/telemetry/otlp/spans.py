@@ -149,8 +149,8 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
     attributes = attributes_of(record.get("attributes"))
     name = first(record, "eventName", "event_name") or attributes.get("event.name")
     event = SpanEvent(_text(name), attributes, any_value(record.get("body")))
-    moment = _nanoseconds(first(record, "timeUnixNano", "time_unix_nano"))
-    moment = moment or _nanoseconds(first(record, "observedTimeUnixNano", "observed_time_unix_nano"))
+    moment = nanoseconds(first(record, "timeUnixNano", "time_unix_nano"))
+    moment = moment or nanoseconds(first(record, "observedTimeUnixNano", "observed_time_unix_nano"))
     return Span(
         trace_id=_id_of(first(record, "traceId", "trace_id")),
         span_id=_id_of(first(record, "spanId", "span_id")) or _own_id(record),
@@ -171,8 +171,8 @@ def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, sco
         parent_id=_parent(first(value, "parentSpanId", "parent_span_id")),
         name=_text(value.get("name")),
         kind=_kind(value.get("kind")),
-        start_ns=_nanoseconds(first(value, "startTimeUnixNano", "start_time_unix_nano")),
-        end_ns=_nanoseconds(first(value, "endTimeUnixNano", "end_time_unix_nano")),
+        start_ns=nanoseconds(first(value, "startTimeUnixNano", "start_time_unix_nano")),
+        end_ns=nanoseconds(first(value, "endTimeUnixNano", "end_time_unix_nano")),
         attributes=attributes,
         events=events,
         error=_error(json_object(status), events, attributes),
@@ -211,8 +211,8 @@ def _single_span(value: JsonObject) -> Span:
         parent_id=_parent(value.get("parent_id")),
         name=_text(value.get("name")),
         kind=_kind(value.get("kind")),
-        start_ns=_nanoseconds(value.get("start_time")),
-        end_ns=_nanoseconds(value.get("end_time")),
+        start_ns=nanoseconds(value.get("start_time")),
+        end_ns=nanoseconds(value.get("end_time")),
         attributes=attributes,
         events=events,
         error=_error(status, events, attributes),
@@ -368,7 +368,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_NS = 2**63 - 1
 
 
-def _nanoseconds(value: JsonValue) -> int:
+def nanoseconds(value: JsonValue) -> int:
     """Return a time in nanoseconds since 1970, 0 for a value that is not a time."""
     if isinstance(value, str) and _is_integer(value):
         value = int(value)
