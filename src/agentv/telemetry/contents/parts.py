@@ -113,7 +113,7 @@ _CONVERSE_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent",
 _HAYSTACK_KEYS = frozenset({"text", "tool_call", "tool_call_result", "reasoning"})
 
 
-def converse_parts(content: JsonValue) -> list[JsonValue] | None:
+def keyed_parts(content: JsonValue) -> list[JsonValue] | None:
     """Return the parts of a message of Amazon's Converse API or of Haystack; None for any other content.
 
     They may be JSON. Each is an object with its type as the only key.
@@ -126,7 +126,7 @@ def converse_parts(content: JsonValue) -> list[JsonValue] | None:
     is_known = keys <= _CONVERSE_KEYS or keys <= _HAYSTACK_KEYS
     if not is_known or not all(isinstance(part, Mapping) and len(part) == 1 for part in parts):
         return None
-    return [made for part in parts if isinstance(part, Mapping) for made in _of_converse(part)]
+    return [made for part in parts if isinstance(part, Mapping) for made in _keyed_part(part)]
 
 
 def _without_type(part: JsonValue) -> JsonValue:
@@ -135,7 +135,7 @@ def _without_type(part: JsonValue) -> JsonValue:
     return {type_: part} if type_ in ("toolUse", "toolResult") else part
 
 
-def _of_converse(part: JsonObject) -> list[JsonValue]:
+def _keyed_part(part: JsonObject) -> list[JsonValue]:
     (key,) = part
     value = part[key]
     if key == "text":
@@ -171,9 +171,9 @@ def _parts_of(message: JsonValue) -> list[JsonValue] | None:
     if isinstance(parts, list):
         return None if is_content(message) else parts
     content = message.get("content")
-    of_converse = converse_parts(content)
-    if of_converse is not None:
-        return of_converse
+    keyed = keyed_parts(content)
+    if keyed is not None:
+        return keyed
     has_calls = isinstance(content, list) and any(_is_call(part) or _is_result(part) for part in content)
     return content if has_calls and isinstance(content, list) else None
 

@@ -16,8 +16,8 @@ def read_events(span: Span) -> Facts:
     """Read messages as events of the span: one for each message, or one with the prompt and one with the answer."""
     if not span.events:
         return Facts()
-    asked: list[JsonValue] = []
-    answered: list[JsonValue] = []
+    given: list[JsonValue] = []
+    made: list[JsonValue] = []
     for event in span.events:
         body = {**event.attributes, **json_object(event.body)}
         body |= json_object(parsed(body.pop("gen_ai.event.content", None)))
@@ -26,16 +26,16 @@ def read_events(span: Span) -> Facts:
             raw = first(body, "gen_ai.prompt", "gen_ai.completion")
             inner = parsed(raw)
             single = {"role": "user" if is_prompt else "assistant", "content": raw}
-            (asked if is_prompt else answered).extend(_objects(inner) or [single])
+            (given if is_prompt else made).extend(_objects(inner) or [single])
         elif event.name == "gen_ai.choice":
-            answered.append(_choice(body))
+            made.append(_choice(body))
         elif event.name.startswith("gen_ai.") and event.name.endswith(".message"):
             role = event.name.removeprefix("gen_ai.").removesuffix(".message")
-            asked.append(chat_message(role, body))
+            given.append(chat_message(role, body))
     at = "$.events"
     return Facts(
-        input=_without_repeats(read_rows(asked, at)) if asked else (),
-        output=read_rows(answered, at) if answered else (),
+        input=_without_repeats(read_rows(given, at)) if given else (),
+        output=read_rows(made, at) if made else (),
     )
 
 

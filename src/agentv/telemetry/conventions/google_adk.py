@@ -16,17 +16,17 @@ def read_google_adk(span: Span) -> Facts:
     """Read a call of a model; spans of tools have an empty request, and follow `gen_ai.*`."""
     attributes = span.attributes
     names = [f"gcp.vertex.agent.llm_{side}" for side in ("request", "response")]
-    asked, answered = (json_object(parsed(attributes.get(name))) for name in names)
-    config = json_object(asked.get("config"))
-    answer = answered.get("content")
-    usage = read_usage(first(answered, "usage_metadata", "usageMetadata"))
+    request, response = (json_object(parsed(attributes.get(name))) for name in names)
+    config = json_object(request.get("config"))
+    answer = response.get("content")
+    usage = read_usage(first(response, "usage_metadata", "usageMetadata"))
     return Facts(
-        kind="model" if asked else None,
+        kind="model" if request else None,
         system=system_of(first(config, "systemInstruction", "system_instruction")),
-        input=_contents(asked.get("contents"), f"$.attributes.{names[0]}"),
+        input=_contents(request.get("contents"), f"$.attributes.{names[0]}"),
         output=_contents([answer] if answer else None, f"$.attributes.{names[1]}"),
         usage=None if usage is None else known_usage(usage),
-        model=text_at(asked, "model"),
+        model=text_at(request, "model"),
         session=text_at(attributes, "gcp.vertex.agent.session_id"),
     )
 

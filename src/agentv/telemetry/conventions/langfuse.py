@@ -24,7 +24,7 @@ def read_langfuse(span: Span) -> Facts:
     kind: Kind = "step" if raw_kind is None else _KINDS.get(raw_kind.lower(), "step")
     given = _with_tool_roles(first(attributes, "langfuse.observation.input", "langfuse.trace.input"))
     answer = _with_tool_roles(first(attributes, "langfuse.observation.output", "langfuse.trace.output"))
-    asked = parsed(given)
+    request = parsed(given)
     counts = parsed(attributes.get("langfuse.observation.usage_details"))
     cost = json_object(parsed(attributes.get("langfuse.observation.cost_details")))
     usage = read_usage(counts) if kind != "tool" else None
@@ -32,10 +32,10 @@ def read_langfuse(span: Span) -> Facts:
         kind=kind,
         agent=span.name if str(raw_kind).lower() == "agent" else None,
         workflow=span.name if kind == "agent" else None,
-        system=instructions_of(asked) if kind == "model" else (),
+        system=instructions_of(request) if kind == "model" else (),
         input=()
         if kind == "tool"
-        else said(_without_tools(request_of(asked, given)), "user", "$.attributes.langfuse.observation.input"),
+        else said(_without_tools(request_of(request, given)), "user", "$.attributes.langfuse.observation.input"),
         output=said(answer, "assistant", "$.attributes.langfuse.observation.output") if kind != "tool" else (),
         tool=tool_call(span.name, None, unwrapped(given), answer) if kind == "tool" else None,
         usage=None if usage is None else known_usage(usage),

@@ -37,19 +37,19 @@ def read_logfire(span: Span) -> Facts:
 
 
 def _read_call(span: Span) -> Facts:
-    asked, got = (json_object(parsed(span.attributes.get(key))) for key in ("request_data", "response_data"))
-    given = first(asked, "messages", "input", "contents", "prompt")
-    message = first(got, "message", "output", "combined_chunk_content", "content", "text")
+    request, response = (json_object(parsed(span.attributes.get(key))) for key in ("request_data", "response_data"))
+    given = first(request, "messages", "input", "contents", "prompt")
+    message = first(response, "message", "output", "combined_chunk_content", "content", "text")
     if message is None and given is not None and "output" in span.attributes:
         # Of the OpenAI Agents SDK, `request_data` has the output, too.
         given, message = span.attributes.get("input"), span.attributes.get("output")
-    usage = read_usage(got.get("usage"))
+    usage = read_usage(response.get("usage"))
     return Facts(
         kind="model" if given is not None or message is not None else None,
-        system=system_of(first(asked, "system", "instructions")),
+        system=system_of(first(request, "system", "instructions")),
         input=said(given, "user", "$.attributes.request_data"),
         output=said(message, "assistant", "$.attributes.response_data"),
         usage=None if usage is None else known_usage(usage),
-        model=text_at(asked, "model"),
-        previous_id=text_at(asked, "previous_response_id"),
+        model=text_at(request, "model"),
+        previous_id=text_at(request, "previous_response_id"),
     )

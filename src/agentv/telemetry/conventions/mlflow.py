@@ -31,7 +31,7 @@ def read_mlflow(span: Span) -> Facts:
     raw_kind = unwrapped(attributes.get("mlflow.spanType"))
     kind = _KINDS.get(str(raw_kind).upper(), "step")
     given, answer = attributes.get("mlflow.spanInputs"), attributes.get("mlflow.spanOutputs")
-    asked = parsed(given)
+    request = parsed(given)
     counts = parsed(attributes.get("mlflow.chat.tokenUsage"))
     usage = (read_usage(counts) or read_usage(json_object(parsed(answer)).get("usage"))) if kind != "tool" else None
     if kind == "model" and usage is None and is_preparation(answer):
@@ -40,18 +40,18 @@ def read_mlflow(span: Span) -> Facts:
         kind=kind,
         agent=span.name if str(raw_kind).upper() == "AGENT" else None,
         workflow=span.name if kind == "agent" else None,
-        system=instructions_of(asked) if kind == "model" else (),
-        input=said(request_of(asked, given), "user", "$.attributes.mlflow.spanInputs") if kind != "tool" else (),
+        system=instructions_of(request) if kind == "model" else (),
+        input=said(request_of(request, given), "user", "$.attributes.mlflow.spanInputs") if kind != "tool" else (),
         output=_answered(span, answer) if kind != "tool" else (),
         tool=tool_call(span.name, None, unwrapped(given), answer) if kind == "tool" else None,
         usage=None if usage is None else known_usage(usage),
         cost_usd=known_cost(json_object(parsed(attributes.get("mlflow.llm.cost"))).get("total_cost")),
-        model=text_at(json_object(asked), "model")
+        model=text_at(json_object(request), "model")
         or text_at({"model": unwrapped(attributes.get("mlflow.llm.model"))}, "model")
         or (text_at(json_object(parsed(answer)), "model") if kind == "model" else None),
         session=session_of(attributes),
         response_id=text_at(json_object(parsed(answer)), "id"),
-        previous_id=text_at(json_object(asked), "previous_response_id"),
+        previous_id=text_at(json_object(request), "previous_response_id"),
     )
 
 

@@ -32,7 +32,7 @@ def read_openinference(span: Span) -> Facts:
     tool = _tool(span.name, attributes, value, answer) if kind == "tool" else None
     given, made = (_messages(llm.get(f"{name}_messages")) for name in ("input", "output"))
     given = _with_all_results(given, value)
-    asked, answered = json_object(parsed(value)), json_object(parsed(answer))
+    request, response = json_object(parsed(value)), json_object(parsed(answer))
     if kind == "model" and not given and not made and is_preparation(answer):
         kind, answer = "step", None
     if kind == "model":
@@ -45,7 +45,7 @@ def read_openinference(span: Span) -> Facts:
     return Facts(
         kind=kind,
         agent=text_at(json_object(attributes.get("agent")), "name"),
-        system=system_of(first(answered, "instructions") or first(asked, "instructions", "system")),
+        system=system_of(first(response, "instructions") or first(request, "instructions", "system")),
         input=() if kind == "tool" else given,
         output=() if kind == "tool" else made,
         tool=tool,
@@ -53,10 +53,10 @@ def read_openinference(span: Span) -> Facts:
             counts.get("prompt"), counts.get("completion"), details[0].get("cache_read"), details[1].get("reasoning")
         ),
         cost_usd=known_cost(json_object(llm.get("cost")).get("total")),
-        model=text_at(llm, "model_name") or _model(llm) or text_at(answered, "model"),
+        model=text_at(llm, "model_name") or _model(llm) or text_at(response, "model"),
         session=text_at(json_object(attributes.get("session")), "id"),
-        response_id=text_at(answered, "id"),
-        previous_id=text_at(answered, "previous_response_id") or text_at(asked, "previous_response_id"),
+        response_id=text_at(response, "id"),
+        previous_id=text_at(response, "previous_response_id") or text_at(request, "previous_response_id"),
     )
 
 
@@ -109,7 +109,7 @@ def _with_all_results(given: tuple[Message, ...], value: JsonValue) -> tuple[Mes
 
 
 def _model(llm: JsonObject) -> str | None:
-    """Return the model that answered, else the one that was asked, by their newer names."""
+    """Return the model that answered, else the one that was requested, by their newer names."""
     sides = (json_object(llm.get(side)) for side in ("response", "request"))
     return next(filter(None, (text_at(side, "model_name") for side in sides)), None)
 

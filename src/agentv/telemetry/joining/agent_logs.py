@@ -261,16 +261,16 @@ def _count(value: JsonValue) -> int:
 
 
 def _answer(session: Session, turn: _Turn, messages: tuple[Message, ...], number: int) -> TracedAnswer:
-    asked = next(event for event in turn.events if event.name == "user_prompt")
-    own_id = _recorded(asked.attributes.get("message.uuid")) or _recorded(asked.attributes.get("prompt.id"))
+    prompt = next(event for event in turn.events if event.name == "user_prompt")
+    own_id = _recorded(prompt.attributes.get("message.uuid")) or _recorded(prompt.attributes.get("prompt.id"))
     models = [text for event in turn.events if (text := _recorded(event.attributes.get("model")))]
     return TracedAnswer(
         id=own_id or f"{session.name}:{number}",
-        trace_id=asked.record.trace_id,
-        span_id=asked.record.span_id,
-        file=asked.record.file,
-        line=asked.record.line,
-        file_number=asked.record.file_number,
+        trace_id=prompt.record.trace_id,
+        span_id=prompt.record.span_id,
+        file=prompt.record.file,
+        line=prompt.record.line,
+        file_number=prompt.record.file_number,
         messages=messages,
         start_ns=turn.events[0].record.start_ns,
         end_ns=turn.events[-1].record.end_ns,

@@ -103,9 +103,9 @@ def join_turns(answers: Sequence[TracedAnswer]) -> TracedAnswer:
     """
     messages: tuple[Message, ...] = ()
     for answer in answers:
-        told = [message_key(each) for each in messages if each.role != "system"]
-        asked = [message_key(each) for each in answer.messages if each.role != "system"]
-        if asked[: len(told)] == told:
+        known = [message_key(each) for each in messages if each.role != "system"]
+        given = [message_key(each) for each in answer.messages if each.role != "system"]
+        if given[: len(known)] == known:
             messages = answer.messages
         else:
             messages = (*messages, *(each for each in answer.messages if each.role != "system" or not messages))
