@@ -20,7 +20,7 @@ from agentv.messages.shapes.objects import plain_json
 from agentv.messages.shapes.reading import read_answer, read_message, read_messages
 from agentv.scoring.tools.recorded_calls import recorded_calls
 from agentv.types.errors import MessageError
-from agentv.types.messages import Message, TextPart, ToolCall
+from agentv.types.messages import DataPart, Message, TextPart, ToolCall
 from agentv.types.messages_json import content_text, messages_from_json, messages_to_json
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "messages"
@@ -249,6 +249,10 @@ def test_parts_of_messages_that_contain_each_other_are_refused() -> None:
 # --- refusals ----------------------------------------------------------------------------------------------------
 
 
+EVENT = {"author": "shop", "invocation_id": "i"}
+BLOCKS = {"role": "assistant", "blocks": [{"block_type": "text", "text": "Hi"}]}
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -275,6 +279,15 @@ def test_parts_of_messages_that_contain_each_other_are_refused() -> None:
         ([{"type": "chat", "role": "critic", "content": "x"}], "m[0] has the unknown role 'critic'"),
         ([{"type": "remove", "content": "", "id": "x"}], "m[0] is a RemoveMessage"),
         ([{"type": "function_call", "arguments": "{}"}], "m[0] is not a tool call"),
+        ([{"type": "reasoning", "summary": [{"type": "summary_text"}]}], "m[0].summary[0] is reasoning without a text"),
+        (
+            [{"type": "reasoning", "content": {"a": 1}}],
+            'm[0].content must be a text or a list of texts, but is {"a":1}',
+        ),
+        ([{**EVENT, "content": "hi"}], "m[0] has no role; its keys: 'author', 'invocation_id', 'content'"),
+        ([{**EVENT, "content": {"parts": "hi"}}], "m[0].parts must be a list of parts, but is hi"),
+        ([{"role": "model", "parts": [{"functionCall": {"args": {}}}]}], "m[0].parts[0] is not a tool call"),
+        ([{**BLOCKS, "additional_kwargs": {"tool_calls": "x"}}], "m[0].additional_kwargs.tool_calls must be a list of"),
     ],
 )
 def test_what_is_not_understood_is_refused_with_its_place(given: Any, said: str) -> None:
@@ -320,6 +333,20 @@ def test_any_object_is_read_or_refused_and_never_lost(value: Mapping[str, Any]) 
         messages = read_messages([value], "m")
         assert messages or value.get("parts") in ([], [{}])
     assert messages_from_json(messages_to_json(messages)) == messages
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"type": "reasoning", "content": "Let me see."}, "Let me see."),
+        ({"type": "reasoning", "summary": ["Let me", {"text": "see."}]}, "Let me\nsee."),
+        ({"role": "assistant", "content": None, "reasoning": [{"text": "hm"}]}, '[{"text":"hm"}]'),
+        ({"role": "assistant", "content": None, "reasoning": True, "thinking": "hm"}, "hm"),
+    ],
+)
+def test_reasoning_in_any_form_is_read(message: dict[str, Any], text: str) -> None:
+    (read,) = read_messages([message], "m")
+    assert read.content == (DataPart("reasoning", {"text": text}),)
 
 
 # --- answers -----------------------------------------------------------------------------------------------------

@@ -292,6 +292,11 @@ def test_streamed_pieces_and_thoughts_of_google_are_not_said() -> None:
             "the result is still being streamed; read all of its events first",
         ),
         ({"role": "assistant", "contents": "x"}, "has no content, and its 'contents' is not understood"),
+        (
+            {"raw": "Hi", "tasks_output": [{"messages": []}, {"messages": "Hi"}]},
+            "the result.tasks_output[1].messages must be a list of messages",
+        ),
+        ({"steps": [{"response": {"messages": {"a": 1}}}], "totalUsage": {}}, "response.messages must be a list of"),
     ],
 )
 def test_a_result_without_an_answer_is_refused_with_its_place(returned: object, said: str) -> None:

@@ -175,12 +175,12 @@ def content_of_message(value: JsonObject, at: str, *, has_calls: bool) -> Conten
     content = read_content(value.get(key), f"{at}.{key}")
     if not content:
         content = _refusal_or_transcript(value) or content
-    thoughts = [item for item in map(value.get, _REASONING_KEYS) if isinstance(item, str) and item]
+    written = [item for item in map(value.get, _REASONING_KEYS) if not _is_empty(item) and not isinstance(item, bool)]
     if not content and not has_calls:
         _check_empty(value, at)
-    if not thoughts or isinstance(content, Mapping):
+    if not written or isinstance(content, Mapping):
         return content
-    parts: list[Part] = [reasoning_part(thoughts[0])]
+    parts: list[Part] = [reasoning_part(optional_text(written[0]) or "")]
     if isinstance(content, tuple):
         parts += content
     elif content:

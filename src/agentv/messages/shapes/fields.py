@@ -125,14 +125,14 @@ def read_tool_call(value: JsonValue, at: str) -> ToolCall:
     call = tool_call_from_json(value)
     if call is None:
         advice = "write {tool, input, output}, or OpenAI's {function: {name, arguments}}"
-        raise MessageError(at, f"is not a tool call: {_excerpt(value)}", advice)
+        raise MessageError(at, f"is not a tool call: {excerpt(value)}", advice)
     return call
 
 
 def read_tool_calls(value: JsonValue, at: str) -> tuple[ToolCall, ...]:
     """Read a list of tool calls; None is an empty list. Raises MessageError for a value or an item of another kind."""
     if value is not None and not isinstance(value, list | tuple):
-        raise MessageError(at, f"must be a list of tool calls, but is {_excerpt(value)}")
+        raise MessageError(at, f"must be a list of tool calls, but is {excerpt(value)}")
     return tuple(read_tool_call(call, f"{at}[{index}]") for index, call in enumerate(value or ()))
 
 
@@ -167,7 +167,7 @@ def read_part(value: JsonValue, at: str) -> Part:
     if isinstance(value, str):
         return TextPart(value)
     if not isinstance(value, Mapping):
-        raise MessageError(at, f"is not a content part: {_excerpt(value)}", "write {type: text, text: …}")
+        raise MessageError(at, f"is not a content part: {excerpt(value)}", "write {type: text, text: …}")
     kind = first(value, "type", "kind", "part_kind")
     if kind in _TEXT_PARTS:
         return TextPart(_part_text(value, at))
@@ -188,7 +188,7 @@ def _part_text(part: JsonObject, at: str) -> str:
     if isinstance(text, Mapping):  # OpenAI's Assistants API writes {value, annotations}
         text = text.get("value")
     if not isinstance(text, str):
-        raise MessageError(at, f"is a text part without a text: {_excerpt(part)}", "write {type: text, text: …}")
+        raise MessageError(at, f"is a text part without a text: {excerpt(part)}", "write {type: text, text: …}")
     return text
 
 
@@ -223,6 +223,7 @@ def tool_message(
 _MAX_EXCERPT = 200
 
 
-def _excerpt(value: JsonValue) -> str:
+def excerpt(value: JsonValue) -> str:
+    """Return a value as a text of at most 200 characters, for messages."""
     text = value if isinstance(value, str) else compact_json(value)
     return text if len(text) <= _MAX_EXCERPT else text[: _MAX_EXCERPT - 1] + "…"

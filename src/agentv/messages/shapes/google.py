@@ -5,7 +5,15 @@ A content is Google's name for a message with `parts`. Keys may be in snake_case
 
 from collections.abc import Mapping
 
-from agentv.messages.shapes.fields import first, joined, optional_text, reasoning_part, tool_message
+from agentv.messages.shapes.fields import (
+    excerpt,
+    first,
+    joined,
+    optional_text,
+    read_tool_call,
+    reasoning_part,
+    tool_message,
+)
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue, listed_keys
 from agentv.types.messages import DataPart, Message, Part, Role, TextPart, ToolCall
@@ -33,11 +41,12 @@ _PART_KEYS = frozenset(
 def content_of(value: JsonObject) -> JsonObject | None:
     """Return the content of an event, or the value itself if it is a content; None for any other value.
 
-    For an event without content, return one without parts.
+    For an event without content, return one without parts; None if its content is no object.
     """
     content = value.get("content")
     if "author" in value and first(value, "invocation_id", "invocationId") is not None:
-        return content if isinstance(content, Mapping) else {"parts": []}
+        content = {"parts": []} if content is None else content
+        return content if isinstance(content, Mapping) else None
     parts = value.get("parts")
     if not isinstance(parts, list | tuple) or not parts or value.get("role") not in _ROLES:
         return None
@@ -71,14 +80,17 @@ def read_content(value: JsonObject, content: JsonObject, at: str) -> tuple[Messa
     content_parts: list[Part] = []
     calls: list[ToolCall] = []
     tool_results: list[Message] = []
-    for index, part in enumerate(parts if isinstance(parts, list | tuple) else ()):
+    if not isinstance(parts, list | tuple):
+        raise MessageError(f"{at}.parts", f"must be a list of parts, but is {excerpt(parts)}")
+    for index, part in enumerate(parts):
         place = f"{at}.parts[{index}]"
         if not isinstance(part, Mapping):
             raise MessageError(place, "is not a content part")
         call = first(part, "function_call", "functionCall")
         result = first(part, "function_response", "functionResponse")
         if isinstance(call, Mapping):
-            calls.append(ToolCall(str(call.get("name")), call.get("args"), id=optional_text(call.get("id"))))
+            called = {"tool": call.get("name"), "input": call.get("args"), "id": call.get("id")}
+            calls.append(read_tool_call(called, place))
         elif isinstance(result, Mapping):
             tool, call_id = optional_text(result.get("name")), optional_text(result.get("id"))
             tool_results.append(tool_message(result.get("response"), call_id=call_id, tool=tool))

@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping
 
-from agentv.messages.shapes.fields import joined, optional_text, read_part, read_role, read_tool_call, reasoning_part
+from agentv.messages.shapes.fields import (
+    joined,
+    optional_text,
+    read_part,
+    read_role,
+    read_tool_call,
+    read_tool_calls,
+    reasoning_part,
+)
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import DataPart, Message, Part, ToolCall
 
@@ -37,9 +45,8 @@ def read_llama_index(value: JsonObject, at: str) -> Message:
             content.append(DataPart(kind, {key: item for key, item in block.items() if key != "block_type"}))
     kwargs = value.get("additional_kwargs")
     more = kwargs if isinstance(kwargs, Mapping) else {}
-    listed = more.get("tool_calls")
-    if not calls and isinstance(listed, list | tuple):  # before LlamaIndex 0.14
-        calls = [read_tool_call(each, f"{at}.additional_kwargs.tool_calls") for each in listed]
+    if not calls:  # before LlamaIndex 0.14
+        calls.extend(read_tool_calls(more.get("tool_calls"), f"{at}.additional_kwargs.tool_calls"))
     role = value.get("role")
     return Message(
         read_role(_ROLES.get(str(role), role), at),

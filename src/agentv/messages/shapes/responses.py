@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from agentv.messages.shapes.fields import first, optional_text, read_tool_call, reasoning_part, tool_message
+from agentv.messages.shapes.fields import excerpt, first, optional_text, read_tool_call, reasoning_part, tool_message
+from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import DataPart, Message
 
@@ -28,7 +29,7 @@ def read_item(value: JsonObject, at: str) -> Message:
     """Read an item. Raises MessageError."""
     kind = str(value["type"])
     if kind == "reasoning":
-        return Message("assistant", (reasoning_part(_thoughts(value)),))
+        return Message("assistant", (reasoning_part(_thoughts(value, at)),))
     if kind in _STORED_AS_IS:
         return Message("assistant", (DataPart(kind, {key: item for key, item in value.items() if key != "type"}),))
     call_id = optional_text(first(value, "call_id", "id"))
@@ -46,9 +47,19 @@ def read_item(value: JsonObject, at: str) -> Message:
     return Message("assistant", tool_calls=(tool_call,))
 
 
-def _thoughts(value: JsonObject) -> str:
-    """Return the texts of a reasoning item's content, else of its summary."""
-    lists = [item for item in (value.get("content"), value.get("summary")) if isinstance(item, list | tuple) and item]
-    items = lists[0] if lists else []
-    texts = [item.get("text") for item in items if isinstance(item, Mapping)]
-    return "\n".join(text for text in texts if isinstance(text, str))
+def _thoughts(value: JsonObject, at: str) -> str:
+    """Return the texts of a reasoning item's content, else of its summary. Raises MessageError."""
+    key = "content" if value.get("content") else "summary"
+    given, place = value.get(key) or (), f"{at}.{key}"
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, list | tuple):
+        raise MessageError(place, f"must be a text or a list of texts, but is {excerpt(given)}")
+    return "\n".join(_thought(each, f"{place}[{index}]") for index, each in enumerate(given))
+
+
+def _thought(item: JsonValue, at: str) -> str:
+    text = item.get("text") if isinstance(item, Mapping) else item
+    if not isinstance(text, str):
+        raise MessageError(at, f"is reasoning without a text: {excerpt(item)}")
+    return text

@@ -74,10 +74,10 @@ def is_ai_sdk_result(given: Mapping[str, object]) -> bool:
 def _parts_of_ai_sdk(given: Mapping[str, object]) -> Mapping[str, object]:
     """Return the parts of an answer from `steps`. The last step has the messages of all steps."""
     steps = cast(list[object], given["steps"])
-    last = steps[-1]
+    last, at = steps[-1], f"the result.steps[{len(steps) - 1}].response.messages"
     usage = usage_of_messages(steps)
     return {
-        "output_messages": _listed(member(member(last, "response"), "messages")),
+        "output_messages": _listed(member(member(last, "response"), "messages"), at),
         "usage": usage if usage is not None else given["totalUsage"],
         "finish_reason": _first_text(last, "finishReason"),
         "model": _first_text(member(last, "model"), "modelId"),
@@ -164,15 +164,20 @@ def _crew_usage(given: object) -> object:
 
 def _parts_of_crewai(given: object) -> Mapping[str, object]:
     tasks = member(given, "tasks_output")
-    holders = tasks if isinstance(tasks, list | tuple) and tasks else [given]
-    messages = [message for each in holders for message in _listed(member(each, "messages"))]
+    places = {"the result": given}
+    if isinstance(tasks, list | tuple) and tasks:
+        places = {f"the result.tasks_output[{index}]": task for index, task in enumerate(tasks)}
+    messages = [item for at, each in places.items() for item in _listed(member(each, "messages"), f"{at}.messages")]
     text = member(given, "raw")
     conversation: list[object] = [*messages, {"role": "assistant", "content": text}]
     return {"text": text, "output_messages": conversation, "usage": _crew_usage(given)}
 
 
-def _listed(value: object) -> list[object]:
-    return list(value) if isinstance(value, list | tuple) else []
+def _listed(value: object, at: str) -> list[object]:
+    """Return a list of messages, [] for None. Raises MessageError for any other value."""
+    if value is not None and not isinstance(value, list | tuple):
+        raise MessageError(at, "must be a list of messages", ADVICE)
+    return list(value or ())
 
 
 def _parts_of_state(state: Mapping[str, object]) -> Mapping[str, object]:
