@@ -251,6 +251,7 @@ def test_parts_of_messages_that_contain_each_other_are_refused() -> None:
 
 EVENT = {"author": "shop", "invocation_id": "i"}
 BLOCKS = {"role": "assistant", "blocks": [{"block_type": "text", "text": "Hi"}]}
+RESULTS = {"source": "shop", "type": "ToolCallExecutionEvent"}
 
 
 @pytest.mark.parametrize(
@@ -288,6 +289,12 @@ BLOCKS = {"role": "assistant", "blocks": [{"block_type": "text", "text": "Hi"}]}
         ([{**EVENT, "content": {"parts": "hi"}}], "m[0].parts must be a list of parts, but is hi"),
         ([{"role": "model", "parts": [{"functionCall": {"args": {}}}]}], "m[0].parts[0] is not a tool call"),
         ([{**BLOCKS, "additional_kwargs": {"tool_calls": "x"}}], "m[0].additional_kwargs.tool_calls must be a list of"),
+        ([{**RESULTS, "content": "hi"}], "m[0].content must be a list of results of tools, but is hi"),
+        (
+            [{**RESULTS, "content": [4]}],
+            "m[0].content[0] is not the result of a tool: 4; write {call_id, name, content}",
+        ),
+        ([{**RESULTS, "content": [{"name": "look"}]}], 'm[0].content[0] is not the result of a tool: {"name":"look"}'),
     ],
 )
 def test_what_is_not_understood_is_refused_with_its_place(given: Any, said: str) -> None:
