@@ -9,7 +9,7 @@ import pytest
 from tests.support.spans import attribute, export, span
 
 from agentv.messages.logs.reading import LoggedAnswer, read_logged
-from agentv.telemetry.contents.parts import conversation
+from agentv.telemetry.contents.parts import without_parts
 from agentv.telemetry.conventions.reading import CONVENTIONS as READERS
 from agentv.telemetry.joining.joining import join_spans
 from agentv.telemetry.otlp.spans import is_trace, spans_of
@@ -253,7 +253,7 @@ def test_tool_calls_of_events_are_read(as_text: bool) -> None:
     ids=["of the API", "in our own form"],
 )
 def test_calls_beside_parts_keep_the_name_of_the_tool(call: dict[str, Any]) -> None:
-    [asking] = conversation([{"role": "assistant", "parts": [part("A moment.")], "tool_calls": [call]}])
+    [asking] = without_parts({"role": "assistant", "parts": [part("A moment.")], "tool_calls": [call]}, "$")
     assert isinstance(asking, dict)
     assert asking["tool_calls"] == [{"id": "c1", "tool": "find", "input": {"order": 7}}]
 

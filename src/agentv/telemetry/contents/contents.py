@@ -7,7 +7,7 @@ from typing import cast
 
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.reading import PROMPT, RESPONSE, read_text_or_messages
-from agentv.telemetry.contents.parts import content_of, conversation, keyed_parts, parsed, read_rows
+from agentv.telemetry.contents.parts import content_of, has_keyed_parts, parsed, read_rows, without_parts
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.messages_json import compact_json, content_text
@@ -47,9 +47,9 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
         and all(isinstance(each, Mapping) and "role" in each for each in value)
     ):
         return read_rows(value, at)
-    if isinstance(value, Mapping) and "role" in value and conversation([value]) != [value]:
+    if isinstance(value, Mapping) and "role" in value and without_parts(value, at) != [value]:
         return read_rows([value], at)
-    if keyed_parts(value) is not None:
+    if has_keyed_parts(value):
         return read_rows([{"role": role, "content": value}], at)
     found = read_text_or_messages(value, at, PROMPT if role == "user" else RESPONSE)
     if isinstance(found, tuple):

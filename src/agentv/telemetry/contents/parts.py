@@ -1,37 +1,38 @@
 """Messages whose content is in parts: texts, media, calls of tools and their results, in the form of any API."""
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 import msgspec
 
 from agentv.messages.logs.fields import decoded
-from agentv.messages.shapes.fields import REASONING_PARTS, is_call_part, is_result_part
+from agentv.messages.shapes.fields import REASONING_PARTS, excerpt, is_call_part, is_result_part
 from agentv.messages.shapes.google import is_content
-from agentv.messages.shapes.reading import join_reasoning, read_messages
+from agentv.messages.shapes.reading import join_reasoning, read_message
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role
 from agentv.types.messages_json import compact_json
 
 
-def conversation(messages: Sequence[JsonValue]) -> list[JsonValue]:
-    """Return messages with parts (texts, calls and results) as messages of OpenAI's API.
+def without_parts(message: JsonValue, at: str) -> list[JsonValue]:
+    """Return a message with parts (texts, calls and results) as messages of OpenAI's API; any other as it is.
 
     Parts are under `parts`, or, in the messages of the AI SDK, of Anthropic and of Amazon's Converse API, under
     `content`. What follows the result of a tool in one message, which the provider has called, is a message of its own.
+    Raises MessageError for a part that is not understood; any other is reported when the messages are read.
     """
     made: list[JsonValue] = []
-    for message in itertools.chain.from_iterable(map(_single_messages, messages)):
-        parts = _parts_of(message)
-        if parts is None or not isinstance(message, Mapping):
-            made.append(message if is_content(message) else _with_known_role(message))
+    for single in _single_messages(message):
+        parts = _parts_of(single, at)
+        if parts is None or not isinstance(single, Mapping):
+            made.append(single if is_content(single) else _with_known_role(single))
             continue
         pieces = _pieces_of(parts)
-        made += _with_parts(message, pieces[0])
+        made += _with_parts(single, pieces[0])
         for piece in pieces[1:]:
-            made += _with_parts({"role": message.get("role")}, piece)
+            made += _with_parts({"role": single.get("role")}, piece)
     return made
 
 
@@ -52,27 +53,38 @@ def _pieces_of(parts: list[JsonValue]) -> list[list[JsonValue]]:
 
 
 def _with_parts(message: JsonObject, parts: Sequence[JsonValue]) -> Iterator[JsonObject]:
-    calls = [call_of(part) for part in parts if _is_call(part) and isinstance(part, Mapping)]
-    listed = message.get("tool_calls")
-    calls += [call_of(call) for call in (listed if isinstance(listed, list) else ()) if isinstance(call, Mapping)]
+    called = [call_of(part) for part in parts if _is_call(part) and isinstance(part, Mapping)]
+    calls = _all_calls(called, parsed(message.get("tool_calls")))
     results = [part for part in parts if _is_result(part) and isinstance(part, Mapping)]
     content = content_of(parts)
     if content or calls or not results:
         kept = {key: message[key] for key in ("name", "tool_call_id") if message.get(key)}
-        called = {"tool_calls": calls} if calls else {}
-        yield {"role": role_of(message.get("role")), "content": content, **kept, **called}
+        with_calls = {"tool_calls": calls} if calls else {}
+        yield {"role": role_of(message.get("role")), "content": content, **kept, **with_calls}
     yield from ({"role": "tool", "tool_call_id": _id_of(part), "content": _result_of(part)} for part in results)
+
+
+def _all_calls(calls: Sequence[JsonObject], listed: JsonValue) -> JsonValue:
+    """Return the calls in parts and those beside them, as they are if they are no list, which the reader reports."""
+    if not isinstance(listed, list):
+        return listed or [*calls]
+    return [*calls, *(call_of(call) if isinstance(call, Mapping) else call for call in listed)]
 
 
 _encode, _decode = msgspec.msgpack.encode, msgspec.msgpack.decode
 _LONGEST_KNOWN_BYTES = 4096
 
 
-def _read_row(encoded: bytes) -> tuple[Message, ...]:
-    return read_messages(conversation([_decode(encoded)]), "")
+def _read_row(row: JsonValue, at: str) -> Iterator[Message]:
+    for message in without_parts(row, at):
+        yield from read_message(message, at)
 
 
-_known_row = lru_cache(maxsize=2_000)(_read_row)
+def _read_encoded(row: bytes) -> tuple[Message, ...]:
+    return tuple(_read_row(_decode(row), ""))
+
+
+_read_known = lru_cache(maxsize=2_000)(_read_encoded)
 
 
 def read_rows(rows: Sequence[JsonValue], at: str) -> tuple[Message, ...]:
@@ -84,9 +96,9 @@ def read_rows(rows: Sequence[JsonValue], at: str) -> tuple[Message, ...]:
     try:
         for row in rows:
             encoded = _encode(row)
-            messages += (_known_row if len(encoded) <= _LONGEST_KNOWN_BYTES else _read_row)(encoded)
+            messages += (_read_known if len(encoded) <= _LONGEST_KNOWN_BYTES else _read_encoded)(encoded)
     except (MessageError, ValueError, OverflowError, RecursionError):  # with its place, or not to be encoded
-        return read_messages(conversation(rows), at)
+        messages = [each for index, row in enumerate(rows) for each in _read_row(row, f"{at}[{index}]")]
     return join_reasoning(messages)
 
 
@@ -113,65 +125,77 @@ _CONVERSE_KEYS = frozenset({"text", "toolUse", "toolResult", "reasoningContent",
 _HAYSTACK_KEYS = frozenset({"text", "tool_call", "tool_call_result", "reasoning"})
 
 
-def keyed_parts(content: JsonValue) -> list[JsonValue] | None:
+def keyed_parts(content: JsonValue, at: str) -> list[JsonValue] | None:
     """Return the parts of a message of Amazon's Converse API or of Haystack; None for any other content.
 
-    They may be JSON. Each is an object with its type as the only key.
+    They may be JSON. Each is an object with its type as the only key. Raises MessageError for one whose value is not
+    understood.
     """
     parts = parsed(content) if isinstance(content, str) and content.startswith("[") else content
     if not isinstance(parts, list) or not parts:
         return None
-    parts = [_without_type(part) for part in parts]
-    keys = {key for part in parts if isinstance(part, Mapping) for key in part}
+    objects = [_without_type(part) for part in parts if isinstance(part, Mapping) and part]
+    keys = {key for part in objects for key in part}
     is_known = keys <= _CONVERSE_KEYS or keys <= _HAYSTACK_KEYS
-    if not is_known or not all(isinstance(part, Mapping) and len(part) == 1 for part in parts):
+    if not is_known or len(objects) < len(parts) or any(len(part) > 1 for part in objects):
         return None
-    return [made for part in parts if isinstance(part, Mapping) for made in _keyed_part(part)]
+    keyed = [(f"{at}[{index}].{key}", key, value) for index, part in enumerate(objects) for key, value in part.items()]
+    return [_keyed_part(key, value, place) for place, key, value in keyed if key != "cachePoint"]
 
 
-def _without_type(part: JsonValue) -> JsonValue:
+def has_keyed_parts(value: JsonValue) -> bool:
+    """Return True for a value of which `keyed_parts` understands each part, not for one that only has the same keys."""
+    with suppress(MessageError):
+        return keyed_parts(value, "") is not None
+    return False
+
+
+def _without_type(part: JsonObject) -> JsonObject:
     """Return a part with its type as its key; Strands Agents for JavaScript has it beside the other values."""
-    type_ = part.get("type") if isinstance(part, Mapping) else None
-    return {type_: part} if type_ in ("toolUse", "toolResult") else part
+    type_ = part.get("type")
+    return {str(type_): part} if type_ in ("toolUse", "toolResult") else part
 
 
-def _keyed_part(part: JsonObject) -> list[JsonValue]:
-    (key,) = part
-    value = part[key]
+def _keyed_part(key: str, value: JsonValue, at: str) -> JsonObject:
     if key == "text":
-        return [{"type": "text", "content": value}]
+        return {"type": "text", "content": value}
     if not isinstance(value, Mapping):
-        return []
+        raise MessageError(at, f"must be an object, but is {excerpt(value)}")
     if key in _CONVERSE_MEDIA:
-        return [{**value, "type": "blob", "modality": key}]
+        return {**value, "type": "blob", "modality": key}
     if key == "toolUse":
         called = {"name": value.get("name"), "arguments": value.get("input")}
-        return [{"type": "tool_call", "id": value.get("toolUseId"), **called}]
+        return {"type": "tool_call", "id": value.get("toolUseId"), **called}
     if key == "toolResult":
-        listed = value.get("content")
-        return [{"type": "tool_call_response", "id": value.get("toolUseId"), "response": listed}]
+        return {"type": "tool_call_response", "id": value.get("toolUseId"), "response": value.get("content")}
     if key == "tool_call":
         called = {"name": value.get("tool_name"), "arguments": value.get("arguments")}
-        return [{"type": "tool_call", "id": value.get("id"), **called}]
+        return {"type": "tool_call", "id": value.get("id"), **called}
     if key == "tool_call_result":
         origin = value.get("origin")
         call_id = origin.get("id") if isinstance(origin, Mapping) else None
-        return [{"type": "tool_call_response", "id": call_id, "response": value.get("result")}]
-    if key == "reasoning":
-        return [{"type": "reasoning", "text": value.get("reasoning_text")}]
-    reasoning = value.get("reasoningText")
-    text = reasoning.get("text") if isinstance(reasoning, Mapping) else None
-    return [{"type": "reasoning", "text": text}] if isinstance(text, str) else []
+        return {"type": "tool_call_response", "id": call_id, "response": value.get("result")}
+    return _reasoning_part(value, at)
 
 
-def _parts_of(message: JsonValue) -> list[JsonValue] | None:
+def _reasoning_part(value: JsonObject, at: str) -> JsonObject:
+    if "redactedContent" in value:
+        return {"type": "redacted_thinking", **value}
+    inner = value.get("reasoningText")
+    text = inner.get("text") if isinstance(inner, Mapping) else value.get("reasoning_text")
+    if not isinstance(text, str):
+        raise MessageError(at, f"has no text: {excerpt(value)}")
+    return {"type": "reasoning", "text": text}
+
+
+def _parts_of(message: JsonValue, at: str) -> list[JsonValue] | None:
     if not isinstance(message, dict):
         return None
-    parts = message.get("parts")
-    if isinstance(parts, list):
+    parts, content = message.get("parts"), message.get("content")
+    if isinstance(parts, list) and (parts or not content):
         return None if is_content(message) else parts
-    content = message.get("content")
-    keyed = keyed_parts(content)
+    is_text = isinstance(content, str) and not has_keyed_parts(content)
+    keyed = None if is_text else keyed_parts(content, f"{at}.content")
     if keyed is not None:
         return keyed
     has_calls = isinstance(content, list) and any(_is_call(part) or _is_result(part) for part in content)
