@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.spans import export
+from tests.support.spans import attribute, export, span
 from tests.telemetry.test_joining import assistant, call, join, user
 
 from agentv.telemetry.contents.contents import said
 from agentv.types.messages import DataPart, Message
+from agentv.types.messages_json import content_text
 
 PLACE = "$.attributes.gen_ai.output.messages"
 
@@ -82,3 +83,162 @@ def test_a_text_with_the_keys_of_parts_is_a_text() -> None:
     text = '[{"document": "Orders"}]'
     (one,), _ = join(export(call(1, [{"role": "user", "content": text}], assistant("Here."))))
     assert one.messages[0] == Message("user", text)
+
+
+# --- attributes --------------------------------------------------------------------------------------------------
+
+ASKED, REPLIED = json.dumps([user("Where?")]), json.dumps([assistant("Here.")])
+CUT = "; if it was cut, raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+ADK = "gcp.vertex.agent.llm_"
+ADK_ASKED = json.dumps({"contents": [{"role": "user", "parts": [{"text": "Where?"}]}]})
+ADK_REPLIED = json.dumps({"content": {"role": "model", "parts": [{"text": "Here."}]}})
+LOGFIRE_REPLIED = json.dumps({"message": {"role": "assistant", "content": "Here."}})
+OPENINFERENCE = {
+    "openinference.span.kind": "LLM",
+    "llm.output_messages.0.message.role": "assistant",
+    "llm.output_messages.0.message.content": "Here.",
+}
+
+
+def chat(given: Any, output: Any = REPLIED) -> dict[str, Any]:
+    return {"gen_ai.operation.name": "chat", "gen_ai.input.messages": given, "gen_ai.output.messages": output}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "problem"),
+    [
+        (chat(ASKED[:-9]), f"$.attributes.gen_ai.input.messages is not a list of messages{CUT}"),
+        (chat("Where?"), f"$.attributes.gen_ai.input.messages is not a list of messages{CUT}"),
+        (chat(["Where?"]), f"$.attributes.gen_ai.input.messages is not a list of messages{CUT}"),
+        (chat([user("Where?"), "When?"]), f"$.attributes.gen_ai.input.messages is not a list of messages{CUT}"),
+        (
+            {"ai.operationId": "ai.generateText", "ai.prompt": '{"prompt": "Wh', "ai.response.text": "Here."},
+            f"$.attributes.ai.prompt is not a JSON object{CUT}",
+        ),
+        (
+            {f"{ADK}request": ADK_ASKED[:-9], f"{ADK}response": ADK_REPLIED},
+            f"$.attributes.{ADK}request is not a JSON object{CUT}",
+        ),
+        (
+            {"request_data": '{"messages": [{"ro', "response_data": LOGFIRE_REPLIED},
+            f"$.attributes.request_data is not a JSON object{CUT}",
+        ),
+        (
+            {"pydantic_ai.all_messages": ASKED[:-9], "final_result": "Here."},
+            f"$.attributes.pydantic_ai.all_messages is not a list of messages{CUT}",
+        ),
+        (
+            {"all_messages_events": '[{"event.name": "gen_ai.user.message"}, 5]', "final_result": "Here."},
+            f"$.attributes.all_messages_events is not a list of messages{CUT}",
+        ),
+        (
+            {**OPENINFERENCE, "llm.input_messages": '[{"message": {"ro'},
+            f"$.attributes.llm.input_messages is not a list of messages{CUT}",
+        ),
+    ],
+)
+def test_an_input_that_cannot_be_read_is_noted_with_its_place(attributes: dict[str, Any], problem: str) -> None:
+    (answer,), report = join(export(span(1, None, attributes)))
+    assert answer.text == "Here."
+    assert [note.text for note in report.notes()] == [f"not read in 1 span: {problem}"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "problem"),
+    [
+        (chat(ASKED, REPLIED[:-9]), f"$.attributes.gen_ai.output.messages is not a list of messages{CUT}"),
+        (
+            {f"{ADK}request": ADK_ASKED, f"{ADK}response": "<not serializable>"},
+            f"$.attributes.{ADK}response is not a JSON object{CUT}",
+        ),
+        (
+            {
+                "ai.operationId": "ai.generateText.doGenerate",
+                "ai.prompt": '{"prompt": "Where?"}',
+                "ai.response.text": "Hm.",
+                "ai.response.toolCalls": '[{"toolName": "fi',
+            },
+            "AI SDK: $.attributes.ai.response[0].tool_calls must be a list of tool calls, but is [{",
+        ),
+        (
+            {
+                **{key: value for key, value in OPENINFERENCE.items() if "content" not in key},
+                "llm.output_messages.0.message.tool_calls": '[{"id',
+            },
+            "OpenInference: $.attributes.llm.output_messages[0].tool_calls must be a list of tool calls, but is [{",
+        ),
+        (
+            {f"{ADK}request": json.dumps({"contents": ["Where?"]}), f"{ADK}response": ADK_REPLIED},
+            f"Google ADK: $.attributes.{ADK}request.contents[0] is not a message, but a text",
+        ),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_an_error_with_its_place(attributes: dict[str, Any], problem: str) -> None:
+    (answer,), report = join(export(span(1, None, attributes)))
+    assert answer.error is not None
+    assert answer.error.startswith(f"cannot be read: {problem}")
+    assert list(report.notes()) == []
+
+
+def test_a_list_of_messages_in_one_attribute_of_openinference_is_read() -> None:
+    given = json.dumps([{"message": {"role": "user", "content": "Where?"}}])
+    (answer,), report = join(export(span(1, None, {**OPENINFERENCE, "llm.input_messages": given})))
+    assert ([each.content for each in answer.messages], list(report.notes())) == (["Where?", "Here."], [])
+
+
+def test_contents_of_openinference_that_are_a_text_are_read() -> None:
+    asked = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.contents": "Where?"}
+    (answer,), _ = join(export(span(1, None, {**OPENINFERENCE, **asked})))
+    assert [content_text(each.content) for each in answer.messages] == ["Where?", "Here."]
+
+
+@pytest.mark.parametrize(
+    ("body", "content"),
+    [
+        ({"stringValue": "Where?"}, "Where?"),
+        ({"stringValue": '{"content": "Where?"}'}, "Where?"),
+        ({"kvlistValue": {"values": [attribute("content", "Where?")]}}, "Where?"),
+    ],
+)
+@pytest.mark.parametrize("name", ["gen_ai.user.message", "gen_ai.content.prompt"])
+def test_a_log_record_whose_body_is_a_text_is_a_message(name: str, body: dict[str, Any], content: str) -> None:
+    one = span(1, None, {"gen_ai.operation.name": "chat", "gen_ai.output.messages": REPLIED})
+    record = {"traceId": one["traceId"], "spanId": one["spanId"], "eventName": name, "body": body}
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
+    (answer,), _ = join(export(one), logs)
+    assert [each.content for each in answer.messages[:1]] == [content]
+
+
+def test_a_list_of_texts_in_an_event_is_its_json() -> None:
+    events = [
+        {"name": "gen_ai.content.prompt", "attributes": [attribute("gen_ai.prompt", '[{"role": "user"}, "Where?"]')]},
+        {"name": "gen_ai.content.completion", "attributes": [attribute("gen_ai.completion", "Here.")]},
+    ]
+    (answer,), _ = join(export(span(1, None, {"gen_ai.operation.name": "chat"}, events=events)))
+    assert [each.content for each in answer.messages] == ['[{"role": "user"}, "Where?"]', "Here."]
+
+
+def genkit(content: list[Any]) -> dict[str, Any]:
+    """A call of a model whose answer has these parts."""
+    return {
+        "genkit:type": "action",
+        "genkit:metadata:subtype": "model",
+        "genkit:name": "m",
+        "genkit:input": json.dumps({"messages": [{"role": "user", "content": [{"text": "Where?"}]}]}),
+        "genkit:output": json.dumps({"message": {"role": "model", "content": content}}),
+    }
+
+
+def test_texts_among_the_parts_of_genkit_are_read() -> None:
+    (answer,), _ = join(export(span(1, None, genkit(["It is ", {"text": "here."}]))))
+    assert answer.text == "It is \nhere."
+
+
+@pytest.mark.parametrize(
+    ("part", "what"),
+    [({"toolRequest": "find"}, "tool_calls[0] is not a tool call"), (5, "content[0] is not a content part: 5")],
+)
+def test_parts_of_genkit_that_are_not_understood_are_errors(part: Any, what: str) -> None:
+    (answer,), _ = join(export(span(1, None, genkit([part]))))
+    assert answer.error is not None
+    assert answer.error.startswith(f"cannot be read: Genkit: $.attributes.genkit:output[0].{what}")

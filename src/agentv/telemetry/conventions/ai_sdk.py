@@ -8,7 +8,7 @@ from agentv.telemetry.contents.parts import parsed, read_rows
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, json_object, text_at, token_usage
+from agentv.telemetry.otlp.values import first, json_object, text_at, token_usage, unread
 from agentv.types.json_value import JsonValue
 
 _SESSION_KEYS = tuple(
@@ -37,8 +37,8 @@ def read_ai_sdk(span: Span) -> Facts:
     text = first(attributes, "ai.response.text", "ai.response.object", "ai.result.text", "ai.result.object")
     calls = parsed(first(attributes, "ai.response.toolCalls", "ai.result.toolCalls"))
     row: dict[str, JsonValue] = {"role": "assistant", "content": text}
-    if isinstance(calls, list) and calls:
-        row["tool_calls"] = [_call(each) for each in calls]
+    if calls:
+        row["tool_calls"] = [_call(each) for each in calls] if isinstance(calls, list) else calls
     is_answer = text is not None or "tool_calls" in row
     usage = token_usage(
         first(attributes, "ai.usage.inputTokens", "ai.usage.promptTokens"),
@@ -53,6 +53,7 @@ def read_ai_sdk(span: Span) -> Facts:
         input=said(given, "user", "$.attributes.ai.prompt"),
         output=read_rows([row], "$.attributes.ai.response") if is_answer else (),
         usage=usage,
+        problem=unread(attributes, {"ai.prompt": prompt}, "a JSON object"),
         model=text_at(attributes, "ai.response.model", "ai.model.id"),
         session=text_at(attributes, *_SESSION_KEYS) or session_of(attributes),
     )

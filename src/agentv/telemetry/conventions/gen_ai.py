@@ -10,7 +10,7 @@ from agentv.telemetry.contents.parts import parsed
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, text_at, token_usage, whole_number
+from agentv.telemetry.otlp.values import first, text_at, token_usage, unread, whole_number
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.usage import Usage, known_cost
@@ -42,6 +42,7 @@ _RESULTS = (
     *("gen_ai.tool.call.result", "gen_ai.tool.result", "gen_ai.tool.output", "tool_response"),
     *("gcp.vertex.agent.tool_response", "tool.result"),
 )
+_MESSAGES = ("gen_ai.input.messages", "gen_ai.output.messages")
 _KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
 """What other conventions name the kind of a span by."""
 
@@ -57,23 +58,25 @@ def read_gen_ai(span: Span) -> Facts:
     is_guess = kind is None and not is_request and not _KIND_KEYS & attributes.keys() and _is_model_call(span)
     if kind is None and (is_request or is_guess):
         kind = "tool" if is_guess and "tool.name" in attributes else "model"
-    tool = None
+    tool, messages = None, {}
     if kind == "tool":
         called = unwrapped(first(attributes, *_ARGUMENTS))
         found = first(attributes, *_RESULTS)
         found = unwrapped(attributes.get("gen_ai.completion")) if found is None else found  # as LangSmith
         tool = tool_call(text_at(attributes, "gen_ai.tool.name", "tool.name"), _tool_id(attributes), called, found)
+    else:
+        messages = {key: _messages(attributes, key) for key in _MESSAGES}
     return Facts(
         kind=kind,
         is_guess=is_guess,
         agent=text_at(attributes, "gen_ai.agent.name"),
         workflow=text_at(attributes, "gen_ai.workflow.name"),
         system=system_of(attributes.get("gen_ai.system_instructions")),
-        input=() if kind == "tool" else _messages(attributes, "gen_ai.input.messages"),
-        output=() if kind == "tool" else _messages(attributes, "gen_ai.output.messages"),
+        input=messages.get(_MESSAGES[0], ()),
+        output=messages.get(_MESSAGES[1], ()),
         tool=tool,
         usage=usage_at(attributes, "gen_ai.usage"),
-        problem=_wrong_count(attributes),
+        problem=unread(attributes, messages, "a list of messages") or _wrong_count(attributes),
         cost_usd=known_cost(first(attributes, "gen_ai.usage.cost", "gen_ai.cost.total_cost", "operation.cost")),
         model=text_at(attributes, "gen_ai.response.model", "gen_ai.request.model"),
         session=session_of(attributes),
@@ -104,7 +107,7 @@ def _tool_id(attributes: JsonObject) -> JsonValue:
 
 def _messages(attributes: JsonObject, key: str) -> tuple[Message, ...]:
     value = attributes.get(key)
-    if key == "gen_ai.output.messages":
+    if key == _MESSAGES[1]:
         value = whole_output(parsed(value))
     return listed_messages(value, f"$.attributes.{key}") or ()
 

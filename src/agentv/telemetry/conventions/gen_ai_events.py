@@ -7,7 +7,7 @@ from agentv.telemetry.contents.facts import Facts
 from agentv.telemetry.contents.parts import parsed, read_rows
 from agentv.telemetry.conventions.chat import chat_message
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, json_object
+from agentv.telemetry.otlp.values import first
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 
@@ -19,11 +19,11 @@ def read_events(span: Span) -> Facts:
     given: list[JsonValue] = []
     made: list[JsonValue] = []
     for event in span.events:
-        body = {**event.attributes, **json_object(event.body)}
-        body |= json_object(parsed(body.pop("gen_ai.event.content", None)))
+        body = {**event.attributes, **_body(event.body)}
+        body |= _body(body.pop("gen_ai.event.content", None))
         if event.name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             is_prompt = event.name.endswith("prompt")
-            raw = first(body, "gen_ai.prompt", "gen_ai.completion")
+            raw = first(body, "gen_ai.prompt", "gen_ai.completion", "content")
             inner = parsed(raw)
             single = {"role": "user" if is_prompt else "assistant", "content": raw}
             (given if is_prompt else made).extend(_objects(inner) or [single])
@@ -39,9 +39,18 @@ def read_events(span: Span) -> Facts:
     )
 
 
+def _body(value: JsonValue) -> JsonObject:
+    """Return the body of an event, also from its JSON; a value that is no object is the content of the message."""
+    inner = parsed(value)
+    if isinstance(inner, Mapping):
+        return inner
+    return {} if inner is None else {"content": value}
+
+
 def _objects(value: JsonValue) -> list[JsonValue]:
-    """Return the messages in a list; Langtrace has lists among them, which say nothing."""
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    """Return the messages in a list, [] for any other value; Langtrace has lists among them, which say nothing."""
+    listed = [each for each in value if not isinstance(each, list)] if isinstance(value, list) else []
+    return listed if all(isinstance(each, Mapping) for each in listed) else []
 
 
 def _without_repeats(messages: tuple[Message, ...]) -> tuple[Message, ...]:

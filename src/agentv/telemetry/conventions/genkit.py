@@ -56,15 +56,19 @@ def _messages(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
     return read_rows([{"role": message.get("role"), "parts": [*_parts(message)]} for message in messages], at)
 
 
-def _parts(message: JsonObject) -> Iterator[JsonObject]:
+def _parts(message: JsonObject) -> Iterator[JsonValue]:
     """Yield the parts of a message in the form of the semantic conventions."""
     listed = message.get("content")
-    for part in map(json_object, listed if isinstance(listed, list) else [{"text": listed}]):
+    for part in listed if isinstance(listed, list) else [listed]:
+        if not isinstance(part, Mapping):
+            yield part
+            continue
         call, result = json_object(part.get("toolRequest")), json_object(part.get("toolResponse"))
-        if call:
+        if part.get("toolRequest") is not None:
             yield {"type": "tool_call", "id": call.get("ref"), "name": call.get("name"), "arguments": call.get("input")}
-        elif result:
-            yield {"type": "tool_call_response", "id": result.get("ref"), "response": result.get("output")}
+        elif part.get("toolResponse") is not None:
+            output = result.get("output") if result else part["toolResponse"]
+            yield {"type": "tool_call_response", "id": result.get("ref"), "response": output}
         elif "text" in part:
             yield {"type": "text", "content": part["text"]}
         elif "reasoning" in part:

@@ -8,7 +8,7 @@ from agentv.telemetry.contents.facts import Facts, Kind
 from agentv.telemetry.contents.parts import parsed
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, json_object, text_at
+from agentv.telemetry.otlp.values import first, json_object, text_at, unread
 from agentv.types.usage import known_usage
 
 _KINDS: Mapping[str, Kind] = {
@@ -37,7 +37,9 @@ def read_logfire(span: Span) -> Facts:
 
 
 def _read_call(span: Span) -> Facts:
-    request, response = (json_object(parsed(span.attributes.get(key))) for key in ("request_data", "response_data"))
+    data = {key: json_object(parsed(span.attributes.get(key))) for key in ("request_data", "response_data")}
+    request, response = data.values()
+    problem = unread(span.attributes, data, "a JSON object")
     given = first(request, "messages", "input", "contents", "prompt")
     message = first(response, "message", "output", "combined_chunk_content", "content", "text")
     if message is None and given is not None and "output" in span.attributes:
@@ -45,11 +47,12 @@ def _read_call(span: Span) -> Facts:
         given, message = span.attributes.get("input"), span.attributes.get("output")
     usage = read_usage(response.get("usage"))
     return Facts(
-        kind="model" if given is not None or message is not None else None,
+        kind="model" if given is not None or message is not None or problem else None,
         system=system_of(first(request, "system", "instructions")),
         input=said(given, "user", "$.attributes.request_data"),
         output=said(message, "assistant", "$.attributes.response_data"),
         usage=None if usage is None else known_usage(usage),
+        problem=problem,
         model=text_at(request, "model"),
         previous_id=text_at(request, "previous_response_id"),
     )

@@ -11,7 +11,7 @@ from agentv.telemetry.contents.parts import parsed, read_rows
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.chat import call_of_api, is_preparation
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, json_object, text_at, token_usage
+from agentv.telemetry.otlp.values import first, json_object, text_at, token_usage, unread
 from agentv.types.errors import MessageError
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, Role, ToolCall
@@ -30,7 +30,8 @@ def read_openinference(span: Span) -> Facts:
     value, answer = (json_object(attributes.get(name)).get("value") for name in ("input", "output"))
     counts = json_object(llm.get("token_count"))
     tool = _tool(span.name, attributes, value, answer) if kind == "tool" else None
-    given, made = (_messages(llm.get(f"{name}_messages")) for name in ("input", "output"))
+    messages = {f"llm.{name}": _messages(llm.get(name), name) for name in ("input_messages", "output_messages")}
+    given, made = messages.values()
     given = _with_all_results(given, value)
     request, response = json_object(parsed(value)), json_object(parsed(answer))
     if kind == "model" and not given and not made and is_preparation(answer):
@@ -52,6 +53,7 @@ def read_openinference(span: Span) -> Facts:
         usage=token_usage(
             counts.get("prompt"), counts.get("completion"), details[0].get("cache_read"), details[1].get("reasoning")
         ),
+        problem=unread(span.attributes, messages, "a list of messages"),
         cost_usd=known_cost(json_object(llm.get("cost")).get("total")),
         model=text_at(llm, "model_name") or _model(llm) or text_at(response, "model"),
         session=text_at(json_object(attributes.get("session")), "id"),
@@ -114,31 +116,41 @@ def _model(llm: JsonObject) -> str | None:
     return next(filter(None, (text_at(side, "model_name") for side in sides)), None)
 
 
-def _messages(value: JsonValue) -> tuple[Message, ...]:
-    """Return messages, each of which is wrapped in an object with one key, as are their parts and calls."""
-    listed = value if isinstance(value, list) else []
-    rows = [_message(json_object(_unwrapped(each, "message"))) for each in listed]
-    return read_rows([row for row in rows if row], "$.attributes.llm.messages") if rows else ()
+def _messages(value: JsonValue, name: str) -> tuple[Message, ...]:
+    """Return messages, each of which is wrapped in an object with one key, as are their parts and calls.
+
+    The whole list may be JSON.
+    """
+    listed = parsed(value)
+    rows = [_message(_unwrapped(each, "message")) for each in (listed if isinstance(listed, list) else [])]
+    return read_rows([row for row in rows if row], f"$.attributes.llm.{name}") if rows else ()
 
 
-def _message(message: JsonObject) -> JsonObject:
+def _message(message: JsonValue) -> JsonValue:
+    if not isinstance(message, Mapping):
+        return message
     parts, calls = message.get("contents"), message.get("tool_calls")
     row = {key: message[key] for key in ("role", "content", "tool_call_id") if message.get(key)}
     if row.get("role") == "user" and "tool_call_id" in row:  # a result in a message of Anthropic's API
         row["role"] = "tool"
-    if isinstance(parts, list) and "content" not in row:
-        content = [_unwrapped(part, "message_content") for part in parts]
+    if parts and "content" not in row:
+        content = [_unwrapped(part, "message_content") for part in (parts if isinstance(parts, list) else [parts])]
         # Calls of tools are in `tool_calls`, too.
         row["content"] = [
             part for part in content if json_object(part).get("type") not in ("tool_use", "tool_call", "tool-call")
         ] or None
-    if isinstance(calls, list) and calls:
-        row["tool_calls"] = [call_of_api(_unwrapped(call, "tool_call")) for call in calls]
+    if calls:
+        row["tool_calls"] = _calls(parsed(calls))
     elif name := message.get("function_call_name"):
         row["tool_calls"] = [{"tool": name, "input": parsed(message.get("function_call_arguments_json"))}]
     if not row:
         return {}
     return {"role": "assistant", "content": None, **row}
+
+
+def _calls(value: JsonValue) -> JsonValue:
+    """Return calls in our own form; a value that is no list of calls is reported when it is read."""
+    return [call_of_api(_unwrapped(call, "tool_call")) for call in value] if isinstance(value, list) else value
 
 
 def _unwrapped(value: JsonValue, key: str) -> JsonValue:

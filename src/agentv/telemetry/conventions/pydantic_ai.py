@@ -8,24 +8,18 @@ from agentv.telemetry.contents.parts import parsed
 from agentv.telemetry.conventions.chat import chat_message
 from agentv.telemetry.conventions.gen_ai import usage_at
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import text_at
+from agentv.telemetry.otlp.values import text_at, unread
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message
+
+_MESSAGES = ("pydantic_ai.all_messages", "all_messages_events", "events")
 
 
 def read_pydantic_ai(span: Span) -> Facts:
     """Read the messages of an agent or of a call of a model, some of which are in the form of events."""
     attributes = span.attributes
-    whole: tuple[Message, ...] = ()
-    for key in ("pydantic_ai.all_messages", "all_messages_events", "events"):
-        raw = attributes.get(key)
-        if raw is None:
-            continue
-        given = parsed(raw)
-        if key != "pydantic_ai.all_messages" and isinstance(given, list):
-            given = [_event_row(each) for each in given if isinstance(each, Mapping)]
-        whole = listed_messages(given, f"$.attributes.{key}") or ()
-        break
+    key = next((key for key in _MESSAGES if attributes.get(key) is not None), _MESSAGES[0])
+    whole = _messages(attributes, key)
     is_agent = "pydantic_ai.all_messages" in attributes or "all_messages_events" in attributes
     last = max((place for place, each in enumerate(whole) if each.role != "assistant"), default=-1)
     result = attributes.get("final_result")
@@ -35,8 +29,16 @@ def read_pydantic_ai(span: Span) -> Facts:
         input=whole[: last + 1],
         output=whole[last + 1 :] or (said(result, "assistant", "$.attributes.final_result") if is_agent else ()),
         usage=usage_at(attributes, "gen_ai.aggregated_usage"),
+        problem=unread(attributes, {key: whole}, "a list of messages"),
         model=text_at(attributes, "model_name"),
     )
+
+
+def _messages(attributes: JsonObject, key: str) -> tuple[Message, ...]:
+    given = parsed(attributes.get(key))
+    if key != _MESSAGES[0] and isinstance(given, list):
+        given = [_event_row(each) if isinstance(each, Mapping) else each for each in given]
+    return listed_messages(given, f"$.attributes.{key}") or ()
 
 
 def _event_row(event: JsonObject) -> JsonObject:

@@ -127,7 +127,10 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 def read_facts(span: Span) -> Facts | None:
-    """Return what a span says by all its conventions, the first one that says a thing; None if none is known."""
+    """Return what a span says by all its conventions, the first one that says a thing; None if none is known.
+
+    A span of no known kind whose messages cannot be read counts as a call of a model, so that this is reported.
+    """
     span = _with_details(span)
     present = 0
     for name in span.attributes:
@@ -135,12 +138,14 @@ def read_facts(span: Span) -> Facts | None:
     for event in span.events:
         present |= _conventions_of(event.name)
     merged: dict[str, object] = {}
+    is_read = True
     for number, convention in enumerate(CONVENTIONS):
         if not present >> number & 1:
             continue
         try:
             facts = convention.read(span)
         except MessageError as error:
+            is_read = False
             merged.setdefault("problem", f"{convention.name}: {error.at} {error.what}")
             facts = _read_without_content(convention, span)
         for name in Facts.__struct_fields__:
@@ -149,6 +154,8 @@ def read_facts(span: Span) -> Facts | None:
                 continue
             if not merged.get(name) or (name in ("input", "output") and _says_more(value, merged[name])):
                 merged[name] = value
+    if not is_read and "kind" not in merged:
+        merged |= {"kind": "model", "is_guess": True}
     return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
 
 

@@ -153,7 +153,7 @@ class Joiner:
         return ReadTrace(trace_id, trace, list(trace.invocations()), len(spans) - len(new))
 
     def _answers_of(self, each: Invocation) -> Iterator[TracedAnswer]:
-        if each.problem is not None and each.messages:
+        if each.problem is not None and not each.is_unread:
             self.report.problems[each.problem] += 1
         self.report.guessed += each.is_ambiguous
         scope = f"{each.root.service}\0{each.facts.session or ''}"
@@ -230,15 +230,15 @@ class Joiner:
         is_open = last.failure is None and last.asks_for_tools
         self.report.answers += 1
         self.report.open += is_open
-        if last.failure is None and last.messages and not (is_open or last.has_answer):
+        if last.failure is None and not (last.is_unread or is_open or last.has_answer):
             self.report.empty[last.root.scope] += 1
-        if last.messages and not any(message.role == "user" for message in last.messages):
+        if last.problem is None and last.messages and not any(message.role == "user" for message in last.messages):
             self.report.without_question[last.root.scope] += 1
         error = None
         if last.failure is not None:
             lacks = "its answer is not complete" if last.has_answer else "has no answer"
             error = f"{lacks}, because it failed: {last.failure}"
-        elif not last.messages:
+        elif last.is_unread:
             error = f"cannot be read: {last.problem}"
         return TracedAnswer(
             trace_id=last.root.trace_id,

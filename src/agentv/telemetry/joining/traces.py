@@ -65,6 +65,11 @@ class Invocation(Struct, frozen=True, kw_only=True):
         return None
 
     @property
+    def is_unread(self) -> bool:
+        """True if there is no answer, because a part of a span could not be read."""
+        return self.problem is not None and not (self.messages and self.is_answered)
+
+    @property
     def is_silent(self) -> bool:
         """True if nothing was recorded of what was said; some instrumentations record messages without contents."""
         return not any(message.content for message in self.messages) and self.failure is None and self.problem is None

@@ -1,5 +1,7 @@
 """Values of attributes whose names differ from program to program: the first that is there, as its type."""
 
+from collections.abc import Mapping
+
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.usage import Usage, known_usage
 
@@ -21,6 +23,19 @@ def text_at(value: JsonObject, *names: str) -> str | None:
 def json_object(value: JsonValue) -> JsonObject:
     """Return a JSON object; an empty one for any other value."""
     return value if isinstance(value, dict) else {}
+
+
+_NOTHING: tuple[JsonValue, ...] = (None, "", "null", "[]", "{}", [], {})
+
+
+def unread(attributes: JsonObject, read: Mapping[str, object], form: str) -> str | None:
+    """Return which attribute says something of which nothing was read; None if there is none.
+
+    `read` has what was read of each attribute, and `form` names what each should be, such as `a JSON object`.
+    """
+    name = next((name for name, found in read.items() if not found and attributes.get(name) not in _NOTHING), None)
+    advice = "if it was cut, raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+    return None if name is None else f"$.attributes.{name} is not {form}; {advice}"
 
 
 def token_usage(
