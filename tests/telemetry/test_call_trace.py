@@ -96,6 +96,26 @@ def test_spans_that_are_not_of_agents_are_named() -> None:
     assert trace.notes == ("its spans have no agent and no call of a model, so its tool calls are unknown",)
 
 
+@pytest.mark.parametrize(
+    ("output", "problem"),
+    [
+        ('[{"role": "assistant", "parts": [{"ty', "gen_ai.output.messages is not a list of messages"),
+        (
+            [{"role": "assistant", "content": [{"toolUse": "find"}]}],
+            "gen_ai.output.messages[0].content[0].toolUse must",
+        ),
+    ],
+)
+def test_calls_are_unknown_if_the_output_cannot_be_read(output: Any, problem: str) -> None:
+    asked = [{"role": "user", "parts": [{"type": "text", "content": "Where?"}]}]
+    given = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": asked, "gen_ai.output.messages": output}
+    found = read_call(spans_of(export(span(1, None, given))))
+    assert (found.messages, found.is_complete) == (None, False)
+    (note,) = found.notes
+    assert note.startswith("a span was not read, so tool calls may be missing: ")
+    assert problem in note
+
+
 def test_no_spans_add_nothing() -> None:
     assert read_call([]) == type(read_call([]))()
 

@@ -8,6 +8,7 @@ from tests.support.spans import attribute, export, span
 from tests.telemetry.test_joining import assistant, call, join, user
 
 from agentv.telemetry.contents.contents import said
+from agentv.telemetry.joining.joining import JoinOptions
 from agentv.types.messages import DataPart, Message
 from agentv.types.messages_json import content_text
 
@@ -242,3 +243,16 @@ def test_parts_of_genkit_that_are_not_understood_are_errors(part: Any, what: str
     (answer,), _ = join(export(span(1, None, genkit([part]))))
     assert answer.error is not None
     assert answer.error.startswith(f"cannot be read: Genkit: $.attributes.genkit:output[0].{what}")
+
+
+def test_an_unread_turn_of_a_conversation_is_noted() -> None:
+    thread = {"gen_ai.conversation.id": "one"}
+    lost = call(1, [user("Where?")], {"role": "assistant", "content": [{"toolUse": 1}]}, more=thread)
+    (whole,), report = join(
+        export(lost),
+        export(call(2, [user("When?")], assistant("Soon."), at_s=1, more=thread)),
+        options=JoinOptions(unit="conversation"),
+    )
+    assert (whole.text, whole.error) == ("Soon.", None)
+    (note,) = report.notes()
+    assert note.text.startswith(f"not read in 1 span: gen_ai messages: {PLACE}[0].content[0].toolUse must be")

@@ -99,5 +99,5 @@ def _notes(spans: Sequence[Span], invocations: Sequence[Invocation], report: Joi
         yield "its spans end with a call of a tool that nothing continues, so tool calls may be missing"
     if report.ambiguous or report.guessed:
         yield "its spans have several conversations with the same messages, or with models; the last one was taken"
-    for problem in sorted(report.problems):
-        yield f"a span was not read: {problem}"
+    for problem in sorted({each.problem for each in invocations if each.problem is not None}):
+        yield f"a span was not read, so tool calls may be missing: {problem}"

@@ -153,7 +153,8 @@ class Joiner:
         return ReadTrace(trace_id, trace, list(trace.invocations()), len(spans) - len(new))
 
     def _answers_of(self, each: Invocation) -> Iterator[TracedAnswer]:
-        if each.problem is not None and not each.is_unread:
+        is_error = each.is_unread and self._options.unit == "answer"  # which says why
+        if each.problem is not None and not is_error:
             self.report.problems[each.problem] += 1
         self.report.guessed += each.is_ambiguous
         scope = f"{each.root.service}\0{each.facts.session or ''}"
@@ -234,6 +235,7 @@ class Joiner:
             self.report.empty[last.root.scope] += 1
         if last.problem is None and last.messages and not any(message.role == "user" for message in last.messages):
             self.report.without_question[last.root.scope] += 1
+        messages = () if last.is_unread else last.messages
         error = None
         if last.failure is not None:
             lacks = "its answer is not complete" if last.has_answer else "has no answer"
@@ -246,8 +248,8 @@ class Joiner:
             file=last.root.file,
             line=last.root.line,
             file_number=last.root.file_number,
-            messages=last.messages,
-            output_start=_output_start(first, last.messages),
+            messages=messages,
+            output_start=_output_start(first, messages),
             start_ns=first.root.start_ns,
             end_ns=max(each.root.end_ns for each in group),
             is_open=is_open,
