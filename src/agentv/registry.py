@@ -69,6 +69,8 @@ class EvaluatorSpec(Spec, frozen=True):
     is_deterministic: bool = True
     """The same answer always gets the same score, hits and misses, whatever else is judged before or with it. False
     for an evaluator that calls a model or runs user code."""
+    criteria_from_results: bool = False
+    """Its results may have criteria that its settings do not name, as those of a plug-in."""
 
 
 class ProviderSpec(Spec, frozen=True):

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from tests.loading.specs import SPECS
 
-from agentv.engine.plugins.loading import load_specs
+from agentv.engine.plugins.loading import load_specs, load_specs_without
 from agentv.evaluators import EVALUATORS
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import EvalCase, EvalSuite, EvaluatorConfig, RubricItem
@@ -385,6 +385,17 @@ def test_criteria_that_no_evaluator_scores_are_warned_of(evaluators: str, unscor
     warnings = load_suite(tmp_path / "suite.yaml", specs=load_specs()).warnings
     assert [each.message for each in warnings] == [f"no evaluator scores the criterion {name!r}" for name in unscored]
     assert [each.json_path for each in warnings] == [f"$.criteria[{'ab'.index(name)}]" for name in unscored]
+
+
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_a_plug_in_may_score_any_criterion(is_imported: bool, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import agentv\n\n@agentv.evaluator('mine')\ndef mine(context): return 1.0\n")
+    (tmp_path / "suite.yaml").write_text(
+        "criteria: [{name: a}]\nevalcases: [{id: a, input: hi, expected_outcome: x}]\n"
+        "evaluators: [{name: x, type: mine}]\n"
+    )
+    specs = load_specs(["mine.py"], base_dir=str(tmp_path)) if is_imported else load_specs_without(["mine.py"])
+    assert load_suite(tmp_path / "suite.yaml", specs=specs).warnings == ()
 
 
 def test_evaluators_without_weight_may_stand_beside_others(tmp_path: Path) -> None:

@@ -29,7 +29,15 @@ def load_specs_without(plugins: Iterable[str]) -> Specs:
 
 
 def _unknown_evaluator(name: str) -> EvaluatorSpec:
-    return EvaluatorSpec(name, "not imported", UnknownSettings, _REFUSED, cost="paid", is_deterministic=False)
+    return EvaluatorSpec(
+        name,
+        "not imported",
+        UnknownSettings,
+        _REFUSED,
+        cost="paid",
+        is_deterministic=False,
+        criteria_from_results=True,
+    )
 
 
 def _unknown_provider(name: str) -> ProviderSpec:

@@ -64,6 +64,7 @@ def evaluator_spec(
         aliases=aliases,
         cost=cost,
         is_deterministic=False,
+        criteria_from_results=True,
     )
 
 

@@ -53,18 +53,14 @@ def _unscored_criteria(
 
 def _scored_by(evaluator: EvaluatorLike, specs: Specs) -> set[str] | None:
     """Return the criteria that an evaluator scores; None if they are known only from its results."""
-    if not isinstance(evaluator, EvaluatorConfig):
-        return None
-    scored = {evaluator.criterion or evaluator.name}
     found = list(settings_with_members(evaluator, specs))
-    for settings in found:
-        named = criteria_named_by(settings)
-        is_ours = type(settings).__module__.startswith("agentv.evaluators.")
-        is_open = evaluator.criterion is None and getattr(settings, "criteria_from_results", False)
-        if named is None or not is_ours or is_open:
-            return None
-        scored |= {name for name in named if name is not None}
-    return scored if len(found) == 1 else None
+    if not isinstance(evaluator, EvaluatorConfig) or len(found) != 1:  # wrong settings, or members
+        return None
+    named = criteria_named_by(found[0])
+    is_open = evaluator.criterion is None and getattr(found[0], "criteria_from_results", False)
+    if named is None or is_open or specs.evaluators.get(evaluator.type).criteria_from_results:
+        return None
+    return {evaluator.criterion or evaluator.name, *(name for name in named if name is not None)}
 
 
 def _place_of(reader: Reader, name: str) -> JsonPath:
