@@ -30,7 +30,7 @@ from agentv.scoring.results.aggregation import (
 )
 from agentv.types.errors import EvalFileError, MessageError, MissingExtraError
 from agentv.types.failures import Failure, FailureKind
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, list_of, object_of, objects_of
 from agentv.types.messages import Message
 from agentv.types.moments import read_moment, to_utc
 from agentv.types.problems import Problem, Severity
@@ -146,7 +146,7 @@ class _Header(Struct, frozen=True):
         """Return a value that is an object, else {}. Note any other value except null."""
         if value is not None and not isinstance(value, Mapping):
             self.note(place, f"must be an object, but is {kind_of(value)}; it is not carried over")
-        return _object(value)
+        return object_of(value)
 
     def number(self, place: str, value: JsonValue, *, least: float) -> float | None:
         """Return a value that is a finite number of at least `least`, else None. Note any other value except null."""
@@ -185,10 +185,10 @@ def read_inspect_log(path: Path, *, limited: bool = True) -> InspectLog:
     MissingExtraError for a log compressed with Zstandard if `zstandard` is not installed.
     """
     log, samples = _read_zip(path, limited=limited) if path.suffix == SUFFIX else _read_json(path, limited=limited)
-    spec = _object(log.get("eval"))
+    spec = object_of(log.get("eval"))
     if not isinstance(spec.get("task"), str) or not isinstance(spec.get("model"), str):
         raise _log_error(path, "the log names no task or no model")
-    tags = tuple(str(tag) for tag in _list(spec.get("tags")))
+    tags = tuple(str(tag) for tag in list_of(spec.get("tags")))
     header = _Header(
         path=shown(path),
         task=str(spec["task"]),
@@ -202,10 +202,10 @@ def read_inspect_log(path: Path, *, limited: bool = True) -> InspectLog:
     dataset = header.object("$.eval.dataset", spec.get("dataset"))
     config = header.object("$.eval.config", spec.get("config"))
     epochs = header.number("$.eval.config.epochs", config.get("epochs"), least=1) or 1
-    sample_ids = _list(dataset.get("sample_ids"))
+    sample_ids = list_of(dataset.get("sample_ids"))
     planned = (len(sample_ids) or _count(header, "$.eval.dataset.samples", dataset.get("samples"))) * int(epochs)
     status = str(log.get("status") or "started")
-    error = _object(log.get("error")).get("message")
+    error = object_of(log.get("error")).get("message")
     if error:
         header.note("$.error", f"the eval failed: {error}")
     return InspectLog(
@@ -239,7 +239,7 @@ def _run_record(
         "sha256": digest([header.task, spec.get("task_version"), sample_ids]),
         "cases": len(sample_ids),
     }
-    version = str(_object(spec.get("packages")).get("inspect_ai") or "")
+    version = str(object_of(spec.get("packages")).get("inspect_ai") or "")
     plan: JsonObject = {
         "rows": planned,
         "suites": [suite],
@@ -309,7 +309,7 @@ def _answer(
     """Return the answer of a sample; its text is empty if the sample failed."""
     place = f"samples/{slot.eval_id}"
     output = header.object(f"{place}.output", _with_attachments(sample.get("output"), attachments))
-    stop_reason = next((_object(choice).get("stop_reason") for choice in _list(output.get("choices"))), None)
+    stop_reason = next((choice.get("stop_reason") for choice in objects_of(output.get("choices"))), None)
     found = sample.get("error")
     error: JsonObject = {"message": found} if isinstance(found, str) else header.object(f"{place}.error", found)
     usage, cost = _usage(header, place, sample, sum(message.role == "assistant" for message in conversation))
@@ -377,7 +377,7 @@ def _messages(header: _Header, place: str, value: JsonValue) -> tuple[Message, .
         message = f"must be a text or a list of messages, but is {kind_of(value)}; it is not carried over"
         header.note(place, message, severity="error")
     try:
-        return read_messages([_chat_message(item) for item in _list(value)], place)
+        return read_messages([_chat_message(item) for item in list_of(value)], place)
     except MessageError as error:
         header.note(place, f"the messages are not carried over: {error}", severity="error")
         return ()
@@ -390,8 +390,8 @@ def _chat_message(message: JsonValue) -> JsonValue:
     converted: dict[str, JsonValue] = {"role": message.get("role"), "content": message.get("content")}
     parts = message.get("content")
     if isinstance(parts, list):
-        converted["content"] = [_chat_part(_object(part)) for part in parts]
-    calls = [_object(call) for call in _list(message.get("tool_calls"))]
+        converted["content"] = [_chat_part(object_of(part)) for part in parts]
+    calls = [object_of(call) for call in list_of(message.get("tool_calls"))]
     if calls:
         converted["tool_calls"] = [
             {"id": call.get("id"), "tool": call.get("function"), "input": call.get("arguments")} for call in calls
@@ -424,8 +424,8 @@ def _with_attachments(value: JsonValue, attachments: JsonObject) -> JsonValue:
 
 
 def _read_json(path: Path, *, limited: bool) -> tuple[JsonObject, Iterator[JsonObject]]:
-    header = _object(_read_text(path, _HEADER, limited=limited))
-    value = _object(_read_text(path, _LISTED_SAMPLES, limited=limited))
+    header = object_of(_read_text(path, _HEADER, limited=limited))
+    value = object_of(_read_text(path, _LISTED_SAMPLES, limited=limited))
     samples = value.get("samples")
     if samples is not None and not isinstance(samples, list):
         raise _log_error(path, f"must be a list, but is {kind_of(samples)}", "$.samples")
@@ -454,7 +454,7 @@ def _read_zip(path: Path, *, limited: bool) -> tuple[JsonObject, Iterator[JsonOb
                 raise _log_error(path, "it has neither header.json nor _journal/start.json")
             if sum(info.compress_size for info in archive.infolist()) > path.stat().st_size:
                 raise _log_error(path, "it is damaged: its members overlap")
-            header = _object(_member(archive, member, path, _HEADER, limited=limited))
+            header = object_of(_member(archive, member, path, _HEADER, limited=limited))
     except (BadZipFile, OSError) as error:
         raise _log_error(path, f"not a log of inspect: {error}") from None
     return header, _samples(path, limited=limited)
@@ -570,14 +570,6 @@ def _count(header: _Header, place: str, value: JsonValue) -> int:
 def _short(value: JsonValue) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}…"
-
-
-def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
 
 
 def _as_list(value: JsonValue) -> list[JsonValue]:

@@ -6,7 +6,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from agentv.types.evaluation import EvaluatorResult, verdict_of
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 from agentv.types.problems import Severity
 
 _SCORES_OF_WORDS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -51,11 +51,11 @@ def scorer_of_log(log: JsonObject) -> str | None:
     It is the scorer of the headline metric, else the first of the task that has results, else the first with results:
     inspect 0.3.52 does not record the scorers of the task, and `inspect score` does not change them.
     """
-    results = _object(log.get("results"))
-    scored = [str(entry.get("scorer") or entry.get("name")) for entry in map(_object, _list(results.get("scores")))]
-    headline = _object(results.get("headline")).get("scorer")
+    results = object_of(log.get("results"))
+    scored = [str(entry.get("scorer") or entry.get("name")) for entry in objects_of(results.get("scores"))]
+    headline = object_of(results.get("headline")).get("scorer")
     # A scorer of a package has its package in the name here, but not in the scores of samples.
-    entries = map(_object, _list(_object(log.get("eval")).get("scorers")))
+    entries = objects_of(object_of(log.get("eval")).get("scorers"))
     of_task = [str(entry.get("name")).rpartition("/")[2] for entry in entries]
     if headline is not None and (not scored or headline in scored):
         return str(headline)
@@ -73,7 +73,7 @@ def read_scores(scores: JsonObject, scorer: CountedScorer, place: str, note: _No
     other_values: dict[str, JsonValue] = {}
     lost: list[str] = []
     for name, given in scores.items():
-        score = _object(given)
+        score = object_of(given)
         for part, value in _parts(name, score.get("value")):
             number = to_score(value)
             if number is not None:
@@ -137,11 +137,3 @@ def to_score(value: JsonValue) -> float | None:
     if isinstance(value, bool | int | float) and 0 <= value <= 1:
         return float(value)
     return None
-
-
-def _object(value: JsonValue) -> JsonObject:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []

@@ -46,6 +46,16 @@ def _shortened(key: object) -> str:
     return text if len(text) <= _KEY_CHARACTERS else f"{text[:_KEY_CHARACTERS]}…"
 
 
+def object_of(value: JsonValue) -> JsonObject:
+    """Return an object; an empty one for any other value."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def list_of(value: JsonValue) -> list[JsonValue]:
+    """Return a list; an empty one for any other value."""
+    return value if isinstance(value, list) else []
+
+
 def objects_of(value: JsonValue) -> list[JsonObject]:
     """Return the objects of a list; none for a value that is no list."""
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []

@@ -17,8 +17,6 @@ from agentv.messages.transcripts.steps import (
     SessionInfo,
     Step,
     Used,
-    object_of,
-    objects_of,
     parts_text,
     status_of,
     text_of,
@@ -36,7 +34,7 @@ from agentv.messages.transcripts.turns import (
     make_turns,
 )
 from agentv.types.failures import FailureKind
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 from agentv.types.usage import Usage, read_cost, read_count
 
 
@@ -177,7 +175,7 @@ def _message_key(value: JsonObject) -> tuple[str, str]:
     return str(message.get("id")), str(value.get("requestId", value.get("requestRef")))
 
 
-def _blocks(value: JsonObject) -> tuple[JsonObject, ...]:
+def _blocks(value: JsonObject) -> list[JsonObject]:
     return objects_of(object_of(value.get("message")).get("content"))
 
 

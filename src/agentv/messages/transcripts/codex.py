@@ -12,8 +12,6 @@ from agentv.messages.transcripts.steps import (
     SessionInfo,
     Step,
     Used,
-    object_of,
-    objects_of,
     parse_object,
     text_of,
 )
@@ -27,7 +25,7 @@ from agentv.messages.transcripts.turns import (
     Unread,
     make_turns,
 )
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 from agentv.types.usage import Usage, read_count
 
 _TYPES = tuple(
@@ -127,7 +125,7 @@ def _prompt_text(record: Record) -> str:
     )
     origins = [object_of(each.get("provenance")).get("type") for each in noted]
     if len(origins) == len(parts) and any(origins):
-        parts = tuple(part for part, origin in zip(parts, origins, strict=True) if origin == "user")
+        parts = [part for part, origin in zip(parts, origins, strict=True) if origin == "user"]
     texts = [str(part["text"]) for part in parts if text_of(part.get("text"))]
     prompt = "\n".join(text for text in texts if not text.lstrip().startswith(_NOT_PROMPTS))
     return prompt or (ATTACHED if any(part.get("type") == "input_image" for part in parts) else "")

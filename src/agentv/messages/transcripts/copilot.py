@@ -14,13 +14,11 @@ from agentv.messages.transcripts.steps import (
     SessionInfo,
     Step,
     Used,
-    object_of,
-    objects_of,
     status_of,
     text_of,
 )
 from agentv.messages.transcripts.turns import Asked, Conversation, Event, Interrupted, Record, Unread, make_turns
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, object_of, objects_of
 from agentv.types.usage import Usage, read_count
 
 _PREFIXES = (

@@ -6,20 +6,9 @@ takes messages back.
 
 from collections.abc import Iterable, Iterator
 
-from agentv.messages.transcripts.steps import (
-    Called,
-    Failed,
-    Returned,
-    Said,
-    SessionInfo,
-    Step,
-    Used,
-    object_of,
-    objects_of,
-    text_of,
-)
+from agentv.messages.transcripts.steps import Called, Failed, Returned, Said, SessionInfo, Step, Used, text_of
 from agentv.messages.transcripts.turns import ATTACHED, Asked, Conversation, Event, Record, Unread, make_turns
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 from agentv.types.usage import Usage, read_count
 
 _TYPES = ("user", "gemini", "info", "error", "warning")

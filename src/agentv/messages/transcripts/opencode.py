@@ -5,20 +5,9 @@ OpenCode stores them in SQLite; the tables `session`, `message` and `part` have 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from agentv.messages.transcripts.steps import (
-    Called,
-    Failed,
-    Returned,
-    Said,
-    SessionInfo,
-    Used,
-    object_of,
-    objects_of,
-    text_of,
-    time_of_ms,
-)
+from agentv.messages.transcripts.steps import Called, Failed, Returned, Said, SessionInfo, Used, text_of, time_of_ms
 from agentv.messages.transcripts.turns import ATTACHED, Asked, Conversation, Event, Record, Unread, make_turns
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 from agentv.types.usage import Usage, read_cost, read_count
 
 _PARTS = tuple(

@@ -11,15 +11,13 @@ from agentv.messages.transcripts.steps import (
     SessionInfo,
     Step,
     Used,
-    object_of,
-    objects_of,
     parts_text,
     text_of,
     time_of_ms,
 )
 from agentv.messages.transcripts.tree import path_to_last
 from agentv.messages.transcripts.turns import ATTACHED, Asked, Conversation, Event, Record, Unread, make_turns
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 from agentv.types.usage import Usage, read_cost, read_count
 
 _FILTER_MARK = "content_filter"

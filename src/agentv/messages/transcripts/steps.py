@@ -4,7 +4,7 @@ The time `at` of a step is ISO 8601.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from agentv.messages.shapes.fields import milliseconds_between
 from agentv.types.failures import FailureKind
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, objects_of
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import compact_json
 from agentv.types.moments import to_utc
@@ -28,16 +28,6 @@ def parse_object(text: str) -> JsonObject | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def object_of(value: JsonValue) -> JsonObject:
-    """Return a value if it is an object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def objects_of(value: JsonValue) -> tuple[JsonObject, ...]:
-    """Return the objects in a list; nothing if the value is not a list."""
-    return tuple(item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else ()
 
 
 def text_of(value: JsonValue) -> str | None:

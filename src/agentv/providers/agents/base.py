@@ -24,7 +24,6 @@ from agentv.messages.transcripts.steps import (
     Transcript,
     Used,
     iso_time,
-    objects_of,
     parse_object,
     short_line,
     whole_text,
@@ -32,7 +31,7 @@ from agentv.messages.transcripts.steps import (
 from agentv.providers.agents.commands import describe_exit, start_failure
 from agentv.templating.secrets import SecretRedactor, secret_values
 from agentv.types.failures import Failure, FailureKind
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, objects_of
 from agentv.types.protocols import Clock, ProviderTools
 from agentv.types.provider import ProviderError, ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget
@@ -279,11 +278,11 @@ class AgentStream:
             self.transcript.add(step)
 
 
-def _events_in(document: JsonObject) -> tuple[JsonObject, ...]:
+def _events_in(document: JsonObject) -> list[JsonObject]:
     """Return the events of a document: the items of a list that is wrapped in `events`, or the document itself."""
     if document.keys() == {"events"}:
         return objects_of(document["events"])
-    return (document,) if document else ()
+    return [document] if document else []
 
 
 _SERVER_ERRORS = 500

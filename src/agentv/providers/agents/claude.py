@@ -6,21 +6,9 @@ from typing import Annotated, cast
 from msgspec import Meta
 
 from agentv.messages.transcripts.claude import failure_of, output_of, usage_of
-from agentv.messages.transcripts.steps import (
-    Called,
-    Concluded,
-    Noted,
-    Returned,
-    Said,
-    SessionInfo,
-    Step,
-    Used,
-    object_of,
-    objects_of,
-    text_of,
-)
+from agentv.messages.transcripts.steps import Called, Concluded, Noted, Returned, Said, SessionInfo, Step, Used, text_of
 from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings, LogFormat
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, object_of, objects_of
 from agentv.types.messages_json import compact_json
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest

@@ -20,15 +20,13 @@ from agentv.messages.transcripts.steps import (
     SessionInfo,
     Step,
     Used,
-    object_of,
-    objects_of,
     parse_object,
     parts_text,
     text_of,
 )
 from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings, LogFormat
 from agentv.types.failures import FailureKind
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest, ProviderResponse
 from agentv.types.targets import ResolvedTarget

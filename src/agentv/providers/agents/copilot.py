@@ -7,14 +7,9 @@ from typing import Annotated, cast
 from msgspec import Meta
 
 from agentv.messages.transcripts.copilot import read_copilot, usage_of_model
-from agentv.messages.transcripts.steps import (
-    Step,
-    Used,
-    object_of,
-    parse_object,
-)
+from agentv.messages.transcripts.steps import Step, Used, parse_object
 from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings, build_agent_prompt
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, object_of
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import ResolvedTarget

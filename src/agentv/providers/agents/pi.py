@@ -13,13 +13,12 @@ from agentv.messages.transcripts.steps import (
     Returned,
     SessionInfo,
     Step,
-    object_of,
     parts_text,
     text_of,
     time_of_ms,
 )
 from agentv.providers.agents.base import Agent, AgentProvider, AgentSettings
-from agentv.types.json_value import JsonObject
+from agentv.types.json_value import JsonObject, object_of
 from agentv.types.protocols import ProviderTools
 from agentv.types.provider import ProviderRequest
 from agentv.types.targets import ResolvedTarget

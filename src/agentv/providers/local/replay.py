@@ -13,7 +13,7 @@ from agentv.execution.threads import call_in_thread
 from agentv.messages.logs.mapping import check_field
 from agentv.messages.shapes.reading import read_messages
 from agentv.messages.transcripts.copilot import read_copilot
-from agentv.messages.transcripts.steps import Transcript, object_of, objects_of, parse_object, text_of
+from agentv.messages.transcripts.steps import Transcript, parse_object, text_of
 from agentv.providers.agents.copilot import read_usage
 from agentv.providers.local.recordings import (
     SEGMENTS,
@@ -26,7 +26,7 @@ from agentv.providers.local.recordings import (
 )
 from agentv.types.errors import ConfigError, MissingExtraError, StorageError, TargetError
 from agentv.types.failures import Failure
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import content_text
 from agentv.types.protocols import ProviderTools

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from agentv.telemetry.contents.parts import content_of
-from agentv.telemetry.otlp.values import json_object
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of
 
 
 def whole_output(value: JsonValue) -> JsonValue:
@@ -15,7 +14,7 @@ def whole_output(value: JsonValue) -> JsonValue:
     """
     if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
         return value
-    rows = [json_object(each) for each in value]
+    rows = [object_of(each) for each in value]
     rows = [{**row, "role": "assistant"} if row.get("role") == "unknown" else row for row in rows]
     if len(rows) < 2 or rows[0].get("finish_reason") != "":  # noqa: PLR2004 - a single message is whole
         return [*rows]
@@ -44,5 +43,5 @@ def _joined(parts: Sequence[JsonValue]) -> list[JsonValue]:
 
 
 def _text(part: JsonValue) -> str | None:
-    text = json_object(part).get("content") if json_object(part).get("type") == "text" else None
+    text = object_of(part).get("content") if object_of(part).get("type") == "text" else None
     return text if isinstance(text, str) else None

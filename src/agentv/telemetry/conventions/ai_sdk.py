@@ -8,8 +8,8 @@ from agentv.telemetry.contents.parts import parsed, read_rows
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, json_object, text_at, token_usage, unread
-from agentv.types.json_value import JsonValue
+from agentv.telemetry.otlp.values import first, text_at, token_usage, unread
+from agentv.types.json_value import JsonValue, object_of
 
 _SESSION_KEYS = tuple(
     f"{prefix}.{name}"
@@ -32,7 +32,7 @@ def read_ai_sdk(span: Span) -> Facts:
     other: Kind | None = "step" if operation else None
     is_model = operation.endswith((".doGenerate", ".doStream"))
     is_agent = operation in ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")
-    prompt = json_object(parsed(attributes.get("ai.prompt")))
+    prompt = object_of(parsed(attributes.get("ai.prompt")))
     given = first(attributes, "ai.prompt.messages") or first(prompt, "messages", "prompt")
     text = first(attributes, "ai.response.text", "ai.response.object", "ai.result.text", "ai.result.object")
     calls = parsed(first(attributes, "ai.response.toolCalls", "ai.result.toolCalls"))

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from agentv.messages.shapes.fields import ROLE_NAMES
 from agentv.telemetry.contents.contents import system_of
 from agentv.telemetry.contents.parts import call_of, parsed
-from agentv.telemetry.otlp.values import first, json_object
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.telemetry.otlp.values import first
+from agentv.types.json_value import JsonObject, JsonValue, object_of
 from agentv.types.messages import Message
 
 _KEYS = ("role", "content", "tool_calls", "function_call", "parts", "tool_call_id", "refusal")
@@ -39,19 +39,19 @@ def call_of_api(value: JsonValue) -> JsonValue:
 
 def request_of(request: JsonValue, given: JsonValue) -> JsonValue:
     """Return the messages in a request of OpenAI's, Anthropic's or Google's API, whose other keys are settings."""
-    found = first(json_object(request), "messages", "input", "contents")
+    found = first(object_of(request), "messages", "input", "contents")
     return given if found is None else found
 
 
 def is_preparation(answer: JsonValue) -> bool:
     """Return True for the request that LlamaIndex prepares for a call in a span of its own."""
-    return {"messages", "tools"} <= json_object(parsed(answer)).keys()
+    return {"messages", "tools"} <= object_of(parsed(answer)).keys()
 
 
 def instructions_of(value: JsonValue) -> tuple[Message, ...]:
     """Return the system instructions in a request of these APIs as a message."""
-    request = json_object(value)
-    found = first(request, "instructions", "system") or first(json_object(request.get("config")), "system_instruction")
+    request = object_of(value)
+    found = first(request, "instructions", "system") or first(object_of(request.get("config")), "system_instruction")
     is_unset = isinstance(found, str) and _UNSET.fullmatch(found)
     return () if is_unset else system_of(found)
 

@@ -10,8 +10,8 @@ from agentv.telemetry.contents.parts import parsed
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, json_object, text_at
-from agentv.types.json_value import JsonValue
+from agentv.telemetry.otlp.values import first, text_at
+from agentv.types.json_value import JsonValue, object_of
 from agentv.types.usage import known_usage
 
 
@@ -59,7 +59,7 @@ def reader_of(names: Names) -> Callable[[Span], Facts]:
         kind = _KINDS.get(raw_kind.lower(), "step")
         given, answer = (_value(first(attributes, *side)) for side in (names.input, names.output))
         name = text_at(attributes, *names.name) or span.name
-        session = session_of(attributes) or text_at(json_object(parsed(attributes.get("metadata"))), "thread_id")
+        session = session_of(attributes) or text_at(object_of(parsed(attributes.get("metadata"))), "thread_id")
         if kind == "tool":
             is_executed = given is not None or answer is not None  # AgentOps has spans of requests, too
             tool = tool_call(name, None, unwrapped(given), answer) if is_executed else None

@@ -7,8 +7,8 @@ from agentv.telemetry.contents.facts import Facts, Kind
 from agentv.telemetry.contents.parts import parsed, read_rows
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, json_object, text_at, token_usage
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.telemetry.otlp.values import first, text_at, token_usage
+from agentv.types.json_value import JsonObject, JsonValue, object_of
 from agentv.types.messages import Message, Role
 
 _KINDS: Mapping[str, Kind] = {
@@ -33,7 +33,7 @@ def read_genkit(span: Span) -> Facts:
     given, answer = attributes.get("genkit:input"), attributes.get("genkit:output")
     if kind == "tool":
         return Facts(kind=kind, tool=tool_call(name, None, given, answer))
-    usage = json_object(json_object(parsed(answer)).get("usage")) if kind == "model" else {}
+    usage = object_of(object_of(parsed(answer)).get("usage")) if kind == "model" else {}
     return Facts(
         kind=kind,
         agent=name if action in ("flow", "agent") else None,
@@ -47,10 +47,10 @@ def read_genkit(span: Span) -> Facts:
 
 def _messages(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
     """Return the messages in the request or the response of a model; other values as they are said."""
-    whole = json_object(parsed(value))
+    whole = object_of(parsed(value))
     listed = first(whole, "messages", "message", "candidates")
     rows = listed if isinstance(listed, list) else [listed]
-    messages = [json_object(json_object(row).get("message")) or json_object(row) for row in rows]
+    messages = [object_of(object_of(row).get("message")) or object_of(row) for row in rows]
     if not all("content" in message for message in messages):
         return said(value, role, at)
     return read_rows([{"role": message.get("role"), "parts": [*_parts(message)]} for message in messages], at)
@@ -63,7 +63,7 @@ def _parts(message: JsonObject) -> Iterator[JsonValue]:
         if not isinstance(part, Mapping):
             yield part
             continue
-        call, result = json_object(part.get("toolRequest")), json_object(part.get("toolResponse"))
+        call, result = object_of(part.get("toolRequest")), object_of(part.get("toolResponse"))
         if part.get("toolRequest") is not None:
             yield {"type": "tool_call", "id": call.get("ref"), "name": call.get("name"), "arguments": call.get("input")}
         elif part.get("toolResponse") is not None:
@@ -73,7 +73,7 @@ def _parts(message: JsonObject) -> Iterator[JsonValue]:
             yield {"type": "text", "content": part["text"]}
         elif "reasoning" in part:
             yield {"type": "reasoning", "text": part["reasoning"]}
-        elif media := json_object(part.get("media")):
+        elif media := object_of(part.get("media")):
             type_ = str(media.get("contentType") or "")
             yield {"type": "uri", "modality": type_.partition("/")[0], "mime_type": type_, "uri": media.get("url")}
         elif part:

@@ -8,8 +8,8 @@ from agentv.telemetry.contents.contents import system_of
 from agentv.telemetry.contents.facts import Facts
 from agentv.telemetry.contents.parts import parsed
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, json_object, text_at, unread
-from agentv.types.json_value import JsonValue
+from agentv.telemetry.otlp.values import first, text_at, unread
+from agentv.types.json_value import JsonValue, object_of
 from agentv.types.messages import Message
 from agentv.types.usage import known_usage
 
@@ -19,9 +19,9 @@ _NAMES = ("gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response")
 def read_google_adk(span: Span) -> Facts:
     """Read a call of a model; spans of tools have an empty request, and follow `gen_ai.*`."""
     attributes = span.attributes
-    request, response = (json_object(parsed(attributes.get(name))) for name in _NAMES)
+    request, response = (object_of(parsed(attributes.get(name))) for name in _NAMES)
     problem = unread(attributes, dict(zip(_NAMES, (request, response), strict=True)), "a JSON object")
-    config = json_object(request.get("config"))
+    config = object_of(request.get("config"))
     answer = response.get("content")
     usage = read_usage(first(response, "usage_metadata", "usageMetadata"))
     return Facts(

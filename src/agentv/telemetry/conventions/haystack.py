@@ -8,8 +8,8 @@ from agentv.telemetry.contents.facts import Facts, Kind
 from agentv.telemetry.contents.parts import parsed
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import json_object, text_at
-from agentv.types.json_value import JsonValue
+from agentv.telemetry.otlp.values import text_at
+from agentv.types.json_value import JsonValue, object_of
 from agentv.types.usage import known_usage
 
 _NAMES: Mapping[str, tuple[str, str]] = {
@@ -37,9 +37,9 @@ def read_haystack(span: Span) -> Facts:
     if span.name.endswith(".tool"):
         name = text_at(attributes, "haystack.tool.name")
         return Facts(kind="tool", tool=tool_call(name, None, given, answer))
-    replies = json_object(parsed(answer)).get("replies")
+    replies = object_of(parsed(answer)).get("replies")
     kind: Kind = "model" if isinstance(replies, list) else _KINDS.get(span.name, "step")
-    facts = [json_object(json_object(each).get("meta")) for each in (replies if isinstance(replies, list) else ())]
+    facts = [object_of(object_of(each).get("meta")) for each in (replies if isinstance(replies, list) else ())]
     usage = usage_of_messages(facts)
     return Facts(
         kind=kind,
@@ -52,5 +52,5 @@ def read_haystack(span: Span) -> Facts:
 
 def _messages(given: JsonValue) -> JsonValue:
     """Return the messages in an input or an output, whose other keys are settings and counts."""
-    messages = json_object(parsed(given)).get("messages")
+    messages = object_of(parsed(given)).get("messages")
     return given if messages is None else messages

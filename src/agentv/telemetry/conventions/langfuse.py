@@ -10,8 +10,8 @@ from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.chat import instructions_of, request_of
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, json_object, text_at
-from agentv.types.json_value import JsonObject, JsonValue, objects_of
+from agentv.telemetry.otlp.values import first, text_at
+from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 from agentv.types.usage import known_cost, known_usage
 
 _KINDS: Mapping[str, Kind] = {"generation": "model", "agent": "agent", "chain": "agent", "tool": "tool"}
@@ -26,7 +26,7 @@ def read_langfuse(span: Span) -> Facts:
     answer = _with_tool_roles(first(attributes, "langfuse.observation.output", "langfuse.trace.output"))
     request = parsed(given)
     counts = parsed(attributes.get("langfuse.observation.usage_details"))
-    cost = json_object(parsed(attributes.get("langfuse.observation.cost_details")))
+    cost = object_of(parsed(attributes.get("langfuse.observation.cost_details")))
     usage = read_usage(counts) if kind != "tool" else None
     return Facts(
         kind=kind,
@@ -53,12 +53,12 @@ def _without_tools(given: JsonValue) -> JsonValue:
     listed = parsed(given)
     if not isinstance(listed, list):
         return given
-    kept = [each for each in listed if not _is_definition(json_object(each))]
+    kept = [each for each in listed if not _is_definition(object_of(each))]
     return kept if len(kept) < len(listed) else given
 
 
 def _is_definition(message: JsonObject) -> bool:
-    content = json_object(message.get("content"))
+    content = object_of(message.get("content"))
     return message.get("role") == "tool" and content.get("type") == "function" and "function" in content
 
 
@@ -74,7 +74,7 @@ def _with_tool_roles(value: JsonValue) -> JsonValue:
         messages = _with_tool_roles(inner["messages"])
         return value if messages is inner["messages"] else {**inner, "messages": messages}
     calls = [call for message in objects_of(inner) for call in objects_of(message.get("tool_calls"))]
-    names = {text_at(json_object(call.get("function")), "name") for call in calls} - {None}
+    names = {text_at(object_of(call.get("function")), "name") for call in calls} - {None}
     if not names or not isinstance(inner, list):
         return value
-    return [{**each, "role": "tool"} if json_object(each).get("role") in names else each for each in inner]
+    return [{**each, "role": "tool"} if object_of(each).get("role") in names else each for each in inner]

@@ -8,7 +8,8 @@ from agentv.telemetry.contents.facts import Facts, Kind
 from agentv.telemetry.contents.parts import parsed
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, json_object, text_at, unread
+from agentv.telemetry.otlp.values import first, text_at, unread
+from agentv.types.json_value import object_of
 from agentv.types.usage import known_usage
 
 _KINDS: Mapping[str, Kind] = {
@@ -37,7 +38,7 @@ def read_logfire(span: Span) -> Facts:
 
 
 def _read_call(span: Span) -> Facts:
-    data = {key: json_object(parsed(span.attributes.get(key))) for key in ("request_data", "response_data")}
+    data = {key: object_of(parsed(span.attributes.get(key))) for key in ("request_data", "response_data")}
     request, response = data.values()
     problem = unread(span.attributes, data, "a JSON object")
     given = first(request, "messages", "input", "contents", "prompt")

@@ -10,8 +10,8 @@ from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.chat import instructions_of, is_preparation, request_of
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import json_object, text_at
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.telemetry.otlp.values import text_at
+from agentv.types.json_value import JsonObject, JsonValue, object_of
 from agentv.types.messages import Message
 from agentv.types.usage import known_cost, known_usage
 
@@ -33,7 +33,7 @@ def read_mlflow(span: Span) -> Facts:
     given, answer = attributes.get("mlflow.spanInputs"), attributes.get("mlflow.spanOutputs")
     request = parsed(given)
     counts = parsed(attributes.get("mlflow.chat.tokenUsage"))
-    usage = (read_usage(counts) or read_usage(json_object(parsed(answer)).get("usage"))) if kind != "tool" else None
+    usage = (read_usage(counts) or read_usage(object_of(parsed(answer)).get("usage"))) if kind != "tool" else None
     if kind == "model" and usage is None and is_preparation(answer):
         kind, answer = "step", None
     return Facts(
@@ -45,13 +45,13 @@ def read_mlflow(span: Span) -> Facts:
         output=_answered(span, answer) if kind != "tool" else (),
         tool=tool_call(span.name, None, unwrapped(given), answer) if kind == "tool" else None,
         usage=None if usage is None else known_usage(usage),
-        cost_usd=known_cost(json_object(parsed(attributes.get("mlflow.llm.cost"))).get("total_cost")),
-        model=text_at(json_object(request), "model")
+        cost_usd=known_cost(object_of(parsed(attributes.get("mlflow.llm.cost"))).get("total_cost")),
+        model=text_at(object_of(request), "model")
         or text_at({"model": unwrapped(attributes.get("mlflow.llm.model"))}, "model")
-        or (text_at(json_object(parsed(answer)), "model") if kind == "model" else None),
+        or (text_at(object_of(parsed(answer)), "model") if kind == "model" else None),
         session=session_of(attributes),
-        response_id=text_at(json_object(parsed(answer)), "id"),
-        previous_id=text_at(json_object(request), "previous_response_id"),
+        response_id=text_at(object_of(parsed(answer)), "id"),
+        previous_id=text_at(object_of(request), "previous_response_id"),
     )
 
 
@@ -62,7 +62,7 @@ def _answered(span: Span, answer: JsonValue) -> tuple[Message, ...]:
         return messages
     calls: dict[JsonValue, dict[str, str]] = {}
     for delta in _streamed_calls(span):
-        function = json_object(delta.get("function"))
+        function = object_of(delta.get("function"))
         call = calls.setdefault(delta.get("index"), {"id": "", "name": "", "arguments": ""})
         for name, part in (("id", delta.get("id")), *((key, function.get(key)) for key in ("name", "arguments"))):
             call[name] += part if isinstance(part, str) else ""
@@ -74,7 +74,7 @@ def _answered(span: Span, answer: JsonValue) -> tuple[Message, ...]:
 def _streamed_calls(span: Span) -> Iterator[JsonObject]:
     """Yield the parts of tool calls in the chunks of OpenAI's chat API."""
     for event in span.events:
-        choices = json_object(parsed(event.attributes.get("mlflow.chunk.value"))).get("choices")
+        choices = object_of(parsed(event.attributes.get("mlflow.chunk.value"))).get("choices")
         for choice in choices if isinstance(choices, list) else ():
-            listed = json_object(json_object(choice).get("delta")).get("tool_calls")
-            yield from (json_object(each) for each in (listed if isinstance(listed, list) else ()))
+            listed = object_of(object_of(choice).get("delta")).get("tool_calls")
+            yield from (object_of(each) for each in (listed if isinstance(listed, list) else ()))

@@ -11,9 +11,9 @@ from agentv.telemetry.contents.parts import parsed, read_rows
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.chat import call_of_api, is_preparation
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import first, json_object, text_at, token_usage, unread
+from agentv.telemetry.otlp.values import first, text_at, token_usage, unread
 from agentv.types.errors import MessageError
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of
 from agentv.types.messages import Message, Role, ToolCall
 from agentv.types.usage import known_cost
 
@@ -24,16 +24,16 @@ def read_openinference(span: Span) -> Facts:
     """Read numbered attributes, and the input and the output where these say nothing."""
     own = ("llm.", "tool", "input", "output", "session", "agent", "openinference", "metadata", "graph")
     attributes = cast(JsonObject, nested_attributes({k: v for k, v in span.attributes.items() if k.startswith(own)}))
-    llm = json_object(attributes.get("llm"))
-    raw_kind = json_object(json_object(attributes.get("openinference")).get("span")).get("kind")
+    llm = object_of(attributes.get("llm"))
+    raw_kind = object_of(object_of(attributes.get("openinference")).get("span")).get("kind")
     kind: Kind | None = _KINDS.get(str(raw_kind).upper(), "step") if raw_kind else None
-    value, answer = (json_object(attributes.get(name)).get("value") for name in ("input", "output"))
-    counts = json_object(llm.get("token_count"))
+    value, answer = (object_of(attributes.get(name)).get("value") for name in ("input", "output"))
+    counts = object_of(llm.get("token_count"))
     tool = _tool(span.name, attributes, value, answer) if kind == "tool" else None
     messages = {f"llm.{name}": _messages(llm.get(name), name) for name in ("input_messages", "output_messages")}
     given, made = messages.values()
     given = _with_all_results(given, value)
-    request, response = json_object(parsed(value)), json_object(parsed(answer))
+    request, response = object_of(parsed(value)), object_of(parsed(answer))
     if kind == "model" and not given and not made and is_preparation(answer):
         kind, answer = "step", None
     if kind == "model":
@@ -42,10 +42,10 @@ def read_openinference(span: Span) -> Facts:
         given = given if kind == "model" and given else (said(value, "user", "$.attributes.input.value") or given)
     if kind in ("model", "agent", "step") and not made:
         made = said(answer, "assistant", "$.attributes.output.value")
-    details = json_object(counts.get("prompt_details")), json_object(counts.get("completion_details"))
+    details = object_of(counts.get("prompt_details")), object_of(counts.get("completion_details"))
     return Facts(
         kind=kind,
-        agent=text_at(json_object(attributes.get("agent")), "name"),
+        agent=text_at(object_of(attributes.get("agent")), "name"),
         system=system_of(first(response, "instructions") or first(request, "instructions", "system")),
         input=() if kind == "tool" else given,
         output=() if kind == "tool" else made,
@@ -54,9 +54,9 @@ def read_openinference(span: Span) -> Facts:
             counts.get("prompt"), counts.get("completion"), details[0].get("cache_read"), details[1].get("reasoning")
         ),
         problem=unread(span.attributes, messages, "a list of messages"),
-        cost_usd=known_cost(json_object(llm.get("cost")).get("total")),
+        cost_usd=known_cost(object_of(llm.get("cost")).get("total")),
         model=text_at(llm, "model_name") or _model(llm) or text_at(response, "model"),
-        session=text_at(json_object(attributes.get("session")), "id"),
+        session=text_at(object_of(attributes.get("session")), "id"),
         response_id=text_at(response, "id"),
         previous_id=text_at(response, "previous_response_id") or text_at(request, "previous_response_id"),
     )
@@ -86,10 +86,10 @@ def _is_complete(message: Message) -> bool:
 
 
 def _tool(span_name: str, attributes: JsonObject, value: JsonValue, answer: JsonValue) -> ToolCall | None:
-    tool, call = json_object(attributes.get("tool")), json_object(attributes.get("tool_call"))
-    function = json_object(call.get("function"))
-    result = json_object(parsed(answer))
-    inner = json_object(result.get("data")) or result
+    tool, call = object_of(attributes.get("tool")), object_of(attributes.get("tool_call"))
+    function = object_of(call.get("function"))
+    result = object_of(parsed(answer))
+    inner = object_of(result.get("data")) or result
     call_id = call.get("id") or tool.get("id") or inner.get("tool_call_id")
     name = first(tool, "name") or first(function, "name") or span_name
     return tool_call(name, call_id, function.get("arguments") or value, answer)
@@ -103,7 +103,7 @@ def _with_all_results(given: tuple[Message, ...], value: JsonValue) -> tuple[Mes
     results = sum(message.role == "tool" for message in given)
     if results and results < sum(len(message.tool_calls) for message in given):
         with suppress(MessageError):
-            listed = first(json_object(parsed(value)), "messages", "input")
+            listed = first(object_of(parsed(value)), "messages", "input")
             told = said(listed, "user", "$.attributes.input.value")
             if sum(message.role == "tool" for message in told) > results:
                 return told
@@ -112,7 +112,7 @@ def _with_all_results(given: tuple[Message, ...], value: JsonValue) -> tuple[Mes
 
 def _model(llm: JsonObject) -> str | None:
     """Return the model that answered, else the one that was requested, by their newer names."""
-    sides = (json_object(llm.get(side)) for side in ("response", "request"))
+    sides = (object_of(llm.get(side)) for side in ("response", "request"))
     return next(filter(None, (text_at(side, "model_name") for side in sides)), None)
 
 
@@ -137,7 +137,7 @@ def _message(message: JsonValue) -> JsonValue:
         content = [_unwrapped(part, "message_content") for part in (parts if isinstance(parts, list) else [parts])]
         # Calls of tools are in `tool_calls`, too.
         row["content"] = [
-            part for part in content if json_object(part).get("type") not in ("tool_use", "tool_call", "tool-call")
+            part for part in content if object_of(part).get("type") not in ("tool_use", "tool_call", "tool-call")
         ] or None
     if calls:
         row["tool_calls"] = _calls(parsed(calls))

@@ -8,7 +8,8 @@ from agentv.telemetry.contents.parts import parsed
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import json_object, text_at
+from agentv.telemetry.otlp.values import text_at
+from agentv.types.json_value import object_of
 
 _KINDS: Mapping[str, Kind] = {"workflow": "agent", "agent": "agent", "task": "step", "tool": "tool"}
 
@@ -20,7 +21,7 @@ def read_openllmetry(span: Span) -> Facts:
     given, answer = attributes.get("traceloop.entity.input"), attributes.get("traceloop.entity.output")
     tool = None
     if kind == "tool":
-        kwargs = json_object(json_object(parsed(given)).get("kwargs"))
+        kwargs = object_of(object_of(parsed(given)).get("kwargs"))
         name = text_at(attributes, "traceloop.entity.name")
         tool = tool_call(name, kwargs.get("tool_call_id"), unwrapped(given), answer)
     return Facts(

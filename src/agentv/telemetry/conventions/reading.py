@@ -32,8 +32,8 @@ from agentv.telemetry.conventions.pydantic_ai import read_pydantic_ai
 from agentv.telemetry.conventions.traceai import read_traceai
 from agentv.telemetry.conventions.voltagent import read_voltagent
 from agentv.telemetry.otlp.spans import Span
-from agentv.telemetry.otlp.values import json_object
 from agentv.types.errors import MessageError
+from agentv.types.json_value import object_of
 
 
 class Convention(NamedTuple):
@@ -178,7 +178,7 @@ def _with_details(span: Span) -> Span:
         return span
     attributes = dict(span.attributes)
     for event in details:
-        body = json_object(event.body)
+        body = object_of(event.body)
         for key, value in {**body, **event.attributes}.items():
             attributes.setdefault(key, value)
     return replace(span, attributes=attributes, events=tuple(each for each in span.events if each.name != _DETAILS))

@@ -6,8 +6,8 @@ open-telemetry/opentelemetry-collector-contrib, pkg/translator/jaeger. Tempo: ht
 
 from collections.abc import Iterator, Mapping
 
-from agentv.telemetry.otlp.values import first, json_object, whole_number
-from agentv.types.json_value import JsonObject, JsonValue, objects_of
+from agentv.telemetry.otlp.values import first, whole_number
+from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 
 _OF_TEMPO = "batches"
 _SCOPES = ("scopeSpans", "instrumentationLibrarySpans")
@@ -32,7 +32,7 @@ def as_export(value: object) -> JsonObject | None:
     spans = value.get("spans")
     if not isinstance(spans, list) or not spans or not all(map(_is_jaeger_span, spans)):
         return None
-    processes = json_object(value.get("processes"))
+    processes = object_of(value.get("processes"))
     return {_EXPORT: [_resource(span, processes) for span in objects_of(spans)]}
 
 
@@ -46,7 +46,7 @@ def _is_jaeger_span(value: JsonValue) -> bool:
 
 def _resource(span: JsonObject, processes: JsonObject) -> JsonObject:
     """Return a span of Jaeger with its process and its instrumentation around it."""
-    process = json_object(processes.get(str(span.get("processID")))) or json_object(span.get("process"))
+    process = object_of(processes.get(str(span.get("processID")))) or object_of(span.get("process"))
     tags = _values(span.get("tags"))
     scope = first(tags, "otel.scope.name", "otel.library.name")
     return {

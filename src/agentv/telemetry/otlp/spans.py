@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from agentv.messages.logs.fields import logged_moment
 from agentv.telemetry.otlp.backends import as_export
-from agentv.telemetry.otlp.values import first, json_object
+from agentv.telemetry.otlp.values import first
 from agentv.types.fields import Problems
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of
 from agentv.types.messages_json import compact_json
 
 LOG_EVENT: Final = "log event"
@@ -175,7 +175,7 @@ def _span(value: JsonObject, *, events: tuple[SpanEvent, ...], service: str, sco
         end_ns=nanoseconds(first(value, "endTimeUnixNano", "end_time_unix_nano")),
         attributes=attributes,
         events=events,
-        error=_error(json_object(status), events, attributes),
+        error=_error(object_of(status), events, attributes),
         service=service,
         scope=scope,
         is_parent_remote=_is_parent_remote(value.get("flags")),
@@ -190,12 +190,12 @@ def _is_parent_remote(flags: JsonValue) -> bool | None:
 
 def _single_span(value: JsonObject) -> Span:
     """Return a span in the SDK's JSON, or one of Phoenix, nested or as a row of a data frame."""
-    context = json_object(value.get("context"))
+    context = object_of(value.get("context"))
     columns = {key.removeprefix(_COLUMN_PREFIX): item for key, item in value.items() if key.startswith(_COLUMN_PREFIX)}
-    attributes = {**json_object(value.get("attributes")), **columns}
+    attributes = {**object_of(value.get("attributes")), **columns}
     if "span_kind" in value and value["span_kind"] and "openinference.span.kind" not in attributes:
         attributes["openinference.span.kind"] = value["span_kind"]
-    status = json_object(value.get("status"))
+    status = object_of(value.get("status"))
     if not status:
         status = {"code": value.get("status_code"), "message": value.get("status_message")}
     resource = value.get("resource")

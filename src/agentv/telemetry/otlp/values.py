@@ -20,11 +20,6 @@ def text_at(value: JsonObject, *names: str) -> str | None:
     return str(found) if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
-def json_object(value: JsonValue) -> JsonObject:
-    """Return a JSON object; an empty one for any other value."""
-    return value if isinstance(value, dict) else {}
-
-
 _NOTHING: tuple[JsonValue, ...] = (None, "", "null", "[]", "{}", [], {})
 
 
