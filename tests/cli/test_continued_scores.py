@@ -1,19 +1,16 @@
 """Every option of `agentv resume`, `retry` and `rescore` holds for a scored run, or is refused."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.command_line import Call, command_line
 
-from agentv.cli.main import main
 from agentv.cli.running.score import DEFAULT_WORKERS
 from agentv.cli.running.score import command as score_command
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
-
-Call = Callable[..., tuple[int, str, str]]
 
 FREE = "evaluators: [{type: contains, name: polite, value: please}]\n"
 JUDGED = "judge: j\nevaluators: [{type: llm_judge, name: tone}]\n"
@@ -41,13 +38,7 @@ def agentv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     (tmp_path / "judge.py").write_text(JUDGE)
     monkeypatch.chdir(tmp_path)
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(list(arguments))
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
-
-    return call
+    return command_line(capsys)
 
 
 def log(name: str, count: int, **more: Any) -> None:

@@ -5,16 +5,14 @@ import signal
 
 import pytest
 from tests.support.carrying import Project
+from tests.support.command_line import call_agentv
 
 from agentv.cli.main import main
 
 
 def call(project: Project, *arguments: str) -> tuple[int, str, str]:
     project.write()
-    with pytest.raises(SystemExit) as left:
-        main(arguments)
-    said = project.capsys.readouterr()
-    return int(left.value.code or 0), said.out, said.err
+    return call_agentv(project.capsys, *arguments)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """`agentv generate evals`: an eval file from documents and questions, whole or not at all."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.command_line import Call, call_agentv
 from tests.support.fake_server import serving_fake
 
 from agentv.cli.main import main
@@ -12,7 +12,6 @@ from agentv.engine.plugins.loading import load_specs
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import EvalCase
 
-Call = Callable[..., tuple[int, str, str]]
 CASE = {"id": "opening", "input": "When do you open?", "expected_outcome": "At nine", "rubrics": ["Says nine"]}
 WRITTEN = """\
 dialect: agentv
@@ -47,10 +46,7 @@ def answer(request):
     def call(target: dict[str, object] | None, *arguments: str) -> tuple[int, str, str]:
         target = target or {"provider": "python", "callable": "model.py:answer"}
         Path("targets.yaml").write_text(json.dumps({"targets": [{"name": "writer", **target}]}))
-        with pytest.raises(SystemExit) as left:
-            main(("generate", "evals", *arguments))
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
+        return call_agentv(capsys, "generate", "evals", *arguments)
 
     return call
 

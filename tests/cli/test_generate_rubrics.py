@@ -6,13 +6,13 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.support.command_line import Call, call_agentv
 from tests.support.fake_server import serving_fake
 
-from agentv.cli.main import main
 from agentv.engine.plugins.loading import load_specs
 from agentv.loading.suites.suites import load_suite
 from agentv.types.cases import EvalCase
@@ -56,7 +56,6 @@ evalcases:
 
 NO_LIST = 'holds no JSON object with a list "rubrics"'
 NOTHING_WRITTEN = "nothing was written; use --keep-going to write the rest. Exit code 3."
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -72,10 +71,7 @@ def agentv(folder: Path, capsys: pytest.CaptureFixture[str]) -> Call:
     def call(target: object, *arguments: str) -> tuple[int, str, str]:
         targets = {"targets": [target] if isinstance(target, dict) else target}
         (folder / "targets.yaml").write_text(json.dumps(targets))
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
+        return call_agentv(capsys, *arguments)
 
     return call
 

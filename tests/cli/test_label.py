@@ -5,18 +5,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.support.command_line import Call, command_line
 from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 from tests.support.waiting import until
 
 from agentv import krippendorff_alpha
-from agentv.cli.main import main
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.storage.run.labels import append_labels
@@ -27,7 +26,6 @@ from agentv.types.errors import StorageError
 from agentv.types.failures import Failure
 from agentv.types.records.answer import AnswerRef
 
-Call = Callable[..., tuple[int, str, str]]
 LIKERT = {"name": "tone", "description": "", "scale": "likert5", "weight": 1.0}
 
 
@@ -56,14 +54,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoredRun:
 
 @pytest.fixture
 def call(run: StoredRun, capsys: pytest.CaptureFixture[str]) -> Call:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
-
     assert run.folder.exists()
-    return call
+    return command_line(capsys)
 
 
 def said(score: Any, annotator: str | None = "anna", **more: Any) -> dict[str, Any]:

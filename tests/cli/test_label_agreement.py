@@ -3,20 +3,18 @@
 import json
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.support.command_line import Call, command_line
 from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv import krippendorff_alpha
-from agentv.cli.main import main
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
 from agentv.types.records.answer import AnswerRef
 
-Call = Callable[..., tuple[int, str, str]]
 TONE = {"name": "tone", "description": "", "scale": "likert5", "weight": 1.0}
 LABELS = """eval_id,target,criterion,score,annotator
 refund-7,agent-v1,tone,4/5,anna
@@ -52,13 +50,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     """Return the command line in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
-
-    return call
+    return command_line(capsys)
 
 
 @pytest.fixture

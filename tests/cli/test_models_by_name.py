@@ -1,18 +1,16 @@
 """`provider:model` in place of a target, and the judge of an eval file: no targets file needs to name them."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.command_line import Call, command_line
 from tests.support.fake_server import fake_server
 
 from agentv import evaluate
-from agentv.cli.main import main
 from agentv.fake import FakeServer
 
-Call = Callable[..., tuple[int, str, str]]
 SUITE: dict[str, Any] = {
     "evalcases": [
         {
@@ -38,13 +36,7 @@ def agentv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     (tmp_path / ".git").mkdir()
     monkeypatch.chdir(tmp_path)
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(list(arguments))
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
-
-    return call
+    return command_line(capsys)
 
 
 def write_suite(**keys: Any) -> None:

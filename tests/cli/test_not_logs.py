@@ -1,14 +1,11 @@
 """Commands on logs that are given files which are no logs."""
 
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.command_line import Call, command_line
 
-from agentv.cli.main import main
-
-Call = Callable[..., tuple[int, str, str]]
 COMMANDS = [("traces", "show"), ("score", "--config", "config.yaml", "-o", "out.jsonl")]
 
 
@@ -18,13 +15,7 @@ def agentv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     (tmp_path / "config.yaml").write_text("evaluators: [{type: contains, name: way, value: way}]\ngates: none\n")
     monkeypatch.chdir(tmp_path)
 
-    def call_main(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(list(arguments))
-        printed = capsys.readouterr()
-        return int(left.value.code or 0), printed.out, printed.err
-
-    return call_main
+    return command_line(capsys)
 
 
 @pytest.fixture

@@ -2,18 +2,15 @@
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.command_line import Call, command_line
 from tests.support.spans import export, span
 
-from agentv.cli.main import main
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
-
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -22,13 +19,7 @@ def agentv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     (tmp_path / "judges.yaml").write_text("evaluators: [{type: contains, name: polite, value: please}]\n")
     monkeypatch.chdir(tmp_path)
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(list(arguments))
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
-
-    return call
+    return command_line(capsys)
 
 
 def score(agentv: Call, file: str, *options: str) -> StoredRun:

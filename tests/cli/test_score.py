@@ -6,16 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.command_line import Call, call_agentv
 from tests.support.spans import export
 from tests.telemetry.test_joining import assistant, call, user
 
-from agentv.cli.main import main
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
 
@@ -27,7 +27,6 @@ evaluators:
   - {type: length, max: 4, unit: words, criterion: short}
 """
 GOOD, RUDE, LONG = "Wait, please.", "Wait.", "Wait here a moment longer, please."
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -43,10 +42,7 @@ def score(folder: Path, capsys: pytest.CaptureFixture[str]) -> Call:
     def call(*arguments: str, config: str | None = None) -> tuple[int, str, str]:
         if config is not None:
             (folder / "config.yaml").write_text(config)
-        with pytest.raises(SystemExit) as left:
-            main(["score", "--config", "config.yaml", *arguments])
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
+        return call_agentv(capsys, "score", "--config", "config.yaml", *arguments)
 
     return call
 

@@ -1,7 +1,6 @@
 """`agentv score` writes a run: every command that takes runs takes it, with the numbers of the way through `replay`."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 from statsmodels.regression.linear_model import OLS
+from tests.support.command_line import Call, command_line
 
-from agentv.cli.main import main
 from agentv.engine.criteria.inputs import input_of
 from agentv.messages.logs.reading import LoggedAnswer, read_logged
 from agentv.storage.run.find import list_run_folders
 from agentv.storage.run.stored import StoredRun
 from agentv.types.records.run import CaseRecord
-
-Call = Callable[..., tuple[int, str, str]]
 
 CONFIG = """
 evaluators:
@@ -38,13 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def agentv(folder: Path, capsys: pytest.CaptureFixture[str]) -> Call:
     assert folder.exists()
 
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(list(arguments))
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
-
-    return call
+    return command_line(capsys)
 
 
 def log(path: Path, *lines: dict[str, Any]) -> None:

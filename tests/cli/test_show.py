@@ -1,12 +1,12 @@
 """`agentv show` and `agentv runs list` on stored runs, as a user has them."""
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.support.command_line import Call, command_line
 from tests.support.stored import NOON, RUN, at_noon, make_answer, make_case, make_result, make_run
 
 from agentv.cli.main import main
@@ -34,19 +34,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-Call = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
 def call(project: Path, capsys: pytest.CaptureFixture[str]) -> Call:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
-
     assert project.exists()
-    return call
+    return command_line(capsys)
 
 
 ROWS = """\

@@ -1,18 +1,15 @@
 """`agentv show --by`: rates and means of a stored run by what its rows have in common."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.support.command_line import Call, call_agentv
 from tests.support.stored import RUN, at_noon, make_result, make_run
 
-from agentv.cli.main import main
 from agentv.storage.run.find import runs_folder
 from agentv.storage.run.folder import RunFolder
-
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -32,10 +29,7 @@ def show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["show", "latest", *arguments])
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
+        return call_agentv(capsys, "show", "latest", *arguments)
 
     return call
 

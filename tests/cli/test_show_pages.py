@@ -1,15 +1,14 @@
 """`agentv show` with options that choose, sort and page rows, and what it does without an index."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.support.command_line import Call, command_line
 from tests.support.stored import RUN, at_noon, make_answer, make_case, make_result, make_run
 
-from agentv.cli.main import main
 from agentv.cli.results.show import _SORTS, _STATES
 from agentv.scoring.counting.tallies import JUDGED_STATES
 from agentv.storage.index.row_query import SORT_KEYS
@@ -43,19 +42,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-Call = Callable[..., tuple[int, str, str]]
-
-
 @pytest.fixture
 def call(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
-
     assert home.exists()
-    return call
+    return command_line(capsys)
 
 
 def shown(call: Call, *options: str) -> dict[str, Any]:

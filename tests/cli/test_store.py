@@ -4,16 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from tests.support.command_line import Call, command_line
 from tests.support.postgres_server import new_database, own_server, upgraded_database
 from tests.support.typing_terminal import Terminal
-
-from agentv.cli.main import main
 
 SUITE = """
 evalcases:
@@ -22,8 +20,6 @@ execution:
   evaluators: [{{name: done, type: contains, value: done}}]
 """
 CASE = "  - {{id: case-{number}, expected_outcome: x, input_messages: [{{role: user, content: hi}}]}}"
-
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -49,14 +45,8 @@ def write_target(project: Path, command: str) -> None:
 
 @pytest.fixture
 def call(project: Path, capsys: pytest.CaptureFixture[str]) -> Call:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        said = capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
-
     assert project.exists()
-    return call
+    return command_line(capsys)
 
 
 def rows(url: str, table: str = "results") -> list[Any]:

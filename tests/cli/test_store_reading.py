@@ -7,21 +7,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.cli.test_store import Call, write_suite, write_target
+from tests.cli.test_store import write_suite, write_target
+from tests.support.command_line import Call, command_line
 from tests.support.postgres_server import upgraded_database
-
-from agentv.cli.main import main
 
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        printed = capsys.readouterr()
-        return int(left.value.code or 0), printed.out, printed.err
-
-    return call
+    return command_line(capsys)
 
 
 @pytest.fixture

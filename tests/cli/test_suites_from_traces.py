@@ -1,7 +1,7 @@
 """`agentv generate evals --from-traces`: an eval file from the questions that an agent has answered."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,16 +9,14 @@ from typing import Any
 import pytest
 import yaml
 from tests.cli.test_score_transcripts import write_session
+from tests.support.command_line import Call, command_line
 from tests.support.spans import export
 from tests.support.transcripts import claude_record
 from tests.telemetry.test_joining import ASKS, FOUND, assistant, call, user
 
-from agentv.cli.main import main
-
 CONFIG = "evaluators: [{type: contains, name: way, value: way}]\n"
 TARGETS = "targets: [{name: old, provider: replay, file: traces.jsonl}]\n"
 SYSTEM = {"role": "system", "parts": [{"type": "text", "content": "You serve a shop."}]}
-Call = Callable[..., tuple[int, str, str]]
 
 
 def span_id(number: int) -> str:
@@ -36,13 +34,7 @@ def agentv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     (tmp_path / "targets.yaml").write_text(TARGETS)
     monkeypatch.chdir(tmp_path)
 
-    def call_main(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            main(list(arguments))
-        printed = capsys.readouterr()
-        return int(left.value.code or 0), printed.out, printed.err
-
-    return call_main
+    return command_line(capsys)
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from agentv.cli.main import main
+from tests.support.command_line import call_agentv
 
 AGENT = """
 def answer(request):
@@ -71,10 +70,7 @@ class JudgedProject:
 
     def call(self, *arguments: str) -> tuple[int, str, str]:
         """Call `agentv`; returns its exit code, what it printed, and what it said beside it."""
-        with pytest.raises(SystemExit) as left:
-            main(arguments)
-        said = self.capsys.readouterr()
-        return int(left.value.code or 0), said.out, said.err
+        return call_agentv(self.capsys, *arguments)
 
     def run(self) -> None:
         """Write the files and run the suite."""

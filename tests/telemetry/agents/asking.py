@@ -39,16 +39,20 @@ def instrument(names: str, provider) -> None:
 def ask_with_client(client) -> None:
     """Ask the questions with a plain client of OpenAI's chat API, and call the tool for it."""
     for question in QUESTIONS:
-        messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}]
-        while True:
-            reply = client.chat.completions.create(model=MODEL, messages=messages, tools=[TOOL])
-            message = reply.choices[0].message
-            if not message.tool_calls:
-                break
-            messages.append(message.model_dump(exclude_none=True))
-            for call in message.tool_calls:
-                found = find_order(**json.loads(call.function.arguments))
-                messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+        answer_of(client, question, find_order)
+
+
+def answer_of(client, question: str, find) -> str:
+    """Return the answer of a plain client of OpenAI's chat API to a question, with `find` as its tool."""
+    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}]
+    while True:
+        message = client.chat.completions.create(model=MODEL, messages=messages, tools=[TOOL]).choices[0].message
+        if not message.tool_calls:
+            return message.content
+        messages.append(message.model_dump(exclude_none=True))
+        for call in message.tool_calls:
+            found = find(**json.loads(call.function.arguments))
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
 
 
 def ask_with_anthropic(client, *, is_streaming: bool = False) -> None:
