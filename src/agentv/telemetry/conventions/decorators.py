@@ -64,13 +64,12 @@ def reader_of(names: Names) -> Callable[[Span], Facts]:
             is_executed = given is not None or answer is not None  # AgentOps has spans of requests, too
             tool = tool_call(name, None, unwrapped(given), answer) if is_executed else None
             return Facts(kind=kind if is_executed else "step", tool=tool, session=session)
-        usage = read_usage(parsed(attributes.get(names.usage)))
         return Facts(
             kind=kind,
             agent=name if kind == "agent" else None,
             input=said(given, "user", f"$.attributes.{names.input[0]}"),
             output=said(answer, "assistant", f"$.attributes.{names.output[0]}"),
-            usage=None if usage is None else known_usage(usage),
+            usage=known_usage(read_usage(parsed(attributes.get(names.usage)))),
             model=text_at(attributes, names.model),
             session=session,
         )

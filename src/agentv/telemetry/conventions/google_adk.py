@@ -23,14 +23,13 @@ def read_google_adk(span: Span) -> Facts:
     problem = unread(attributes, dict(zip(_NAMES, (request, response), strict=True)), "a JSON object")
     config = object_of(request.get("config"))
     answer = response.get("content")
-    usage = read_usage(first(response, "usage_metadata", "usageMetadata"))
     return Facts(
         kind="model" if request or problem else None,
         system=system_of(first(config, "systemInstruction", "system_instruction")),
         input=_contents(request.get("contents"), f"$.attributes.{_NAMES[0]}.contents"),
         output=_contents([answer] if answer else None, f"$.attributes.{_NAMES[1]}.content"),
         problem=problem,
-        usage=None if usage is None else known_usage(usage),
+        usage=known_usage(read_usage(first(response, "usage_metadata", "usageMetadata"))),
         model=text_at(request, "model"),
         session=text_at(attributes, "gcp.vertex.agent.session_id"),
     )

@@ -40,12 +40,11 @@ def read_haystack(span: Span) -> Facts:
     replies = object_of(parsed(answer)).get("replies")
     kind: Kind = "model" if isinstance(replies, list) else _KINDS.get(span.name, "step")
     facts = [object_of(object_of(each).get("meta")) for each in (replies if isinstance(replies, list) else ())]
-    usage = usage_of_messages(facts)
     return Facts(
         kind=kind,
         input=said(_messages(given), "user", f"$.attributes.{names[0]}"),
         output=said(_messages(answer) if replies is None else replies, "assistant", f"$.attributes.{names[1]}"),
-        usage=None if usage is None else known_usage(usage),
+        usage=known_usage(usage_of_messages(facts)),
         model=next((model for each in facts if (model := text_at(each, "model"))), None),
     )
 

@@ -27,7 +27,6 @@ def read_langfuse(span: Span) -> Facts:
     request = parsed(given)
     counts = parsed(attributes.get("langfuse.observation.usage_details"))
     cost = object_of(parsed(attributes.get("langfuse.observation.cost_details")))
-    usage = read_usage(counts) if kind != "tool" else None
     return Facts(
         kind=kind,
         agent=span.name if str(raw_kind).lower() == "agent" else None,
@@ -38,7 +37,7 @@ def read_langfuse(span: Span) -> Facts:
         else said(_without_tools(request_of(request, given)), "user", "$.attributes.langfuse.observation.input"),
         output=said(answer, "assistant", "$.attributes.langfuse.observation.output") if kind != "tool" else (),
         tool=tool_call(span.name, None, unwrapped(given), answer) if kind == "tool" else None,
-        usage=None if usage is None else known_usage(usage),
+        usage=known_usage(read_usage(counts)) if kind != "tool" else None,
         cost_usd=known_cost(cost.get("total")),
         model=text_at(attributes, "langfuse.observation.model.name"),
         session=session_of(attributes),

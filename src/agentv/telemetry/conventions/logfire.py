@@ -46,13 +46,12 @@ def _read_call(span: Span) -> Facts:
     if message is None and given is not None and "output" in span.attributes:
         # Of the OpenAI Agents SDK, `request_data` has the output, too.
         given, message = span.attributes.get("input"), span.attributes.get("output")
-    usage = read_usage(response.get("usage"))
     return Facts(
         kind="model" if given is not None or message is not None or problem else None,
         system=system_of(first(request, "system", "instructions")),
         input=said(given, "user", "$.attributes.request_data"),
         output=said(message, "assistant", "$.attributes.response_data"),
-        usage=None if usage is None else known_usage(usage),
+        usage=known_usage(read_usage(response.get("usage"))),
         problem=problem,
         model=text_at(request, "model"),
         previous_id=text_at(request, "previous_response_id"),

@@ -44,7 +44,7 @@ def read_mlflow(span: Span) -> Facts:
         input=said(request_of(request, given), "user", "$.attributes.mlflow.spanInputs") if kind != "tool" else (),
         output=_answered(span, answer) if kind != "tool" else (),
         tool=tool_call(span.name, None, unwrapped(given), answer) if kind == "tool" else None,
-        usage=None if usage is None else known_usage(usage),
+        usage=known_usage(usage),
         cost_usd=known_cost(object_of(parsed(attributes.get("mlflow.llm.cost"))).get("total_cost")),
         model=text_at(object_of(request), "model")
         or text_at({"model": unwrapped(attributes.get("mlflow.llm.model"))}, "model")

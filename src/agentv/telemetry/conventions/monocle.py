@@ -39,14 +39,13 @@ def read_monocle(span: Span) -> Facts:
     given = events.get("data.input", {}).get("input")
     answer = events.get("data.output", {}).get("response")
     name = text_at(attributes, "entity.1.name")
-    usage = read_usage(events.get("metadata"))
     return Facts(
         kind=kind,
         agent=name if kind == "agent" else None,
         input=() if kind == "tool" else _messages(given, "user"),
         output=() if kind == "tool" else _messages(answer, "assistant"),
         tool=tool_call(name, None, given, answer) if kind == "tool" else None,
-        usage=None if usage is None else known_usage(usage),
+        usage=known_usage(read_usage(events.get("metadata"))),
         model=text_at(attributes, "entity.2.name") if kind == "model" else None,
         session=text_at(attributes, "scope.agentic.session"),
     )
