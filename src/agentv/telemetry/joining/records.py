@@ -17,8 +17,8 @@ from agentv.telemetry.joining.report import JoinReport
 from agentv.telemetry.joining.shelf import SpanShelf
 from agentv.telemetry.joining.traces import Invocation, Trace, has_content, usage_of
 from agentv.telemetry.otlp.spans import Span, nanoseconds
-from agentv.telemetry.otlp.values import first, json_object
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.telemetry.otlp.values import first
+from agentv.types.json_value import JsonObject, JsonValue, object_of
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, messages_to_json
 from agentv.types.usage import Usage
@@ -110,7 +110,7 @@ class _Call(Struct, frozen=True):
         """Return the record, with the tokens of the calls that it continues."""
         if not self.is_continued:
             return self.record
-        said = {**json_object(self.record.value.get(JOINED)), **_amounts(self.facts.usage, self.facts.cost_usd)}
+        said = {**object_of(self.record.value.get(JOINED)), **_amounts(self.facts.usage, self.facts.cost_usd)}
         return replace(self.record, value={**self.record.value, JOINED: said})
 
 
@@ -136,7 +136,7 @@ def _only_call(root: Span, steps: Sequence[Span]) -> Span:
 
 def _inner(record: Span) -> JsonObject:
     """Return a record, or the trace in a downloaded one."""
-    return json_object(record.attributes.get("trace")) or record.attributes
+    return object_of(record.attributes.get("trace")) or record.attributes
 
 
 def _as_record(root: Span, said: Mapping[str, JsonValue] | None = None) -> JoinedRecord:
@@ -150,7 +150,7 @@ def _amounts(usage: Usage | None, cost_usd: float | None) -> dict[str, JsonValue
 
 def _shelved(record: TraceRecord, file: str, line: int) -> Span:
     """Return a record as it is kept: a span whose only attributes are those of the record."""
-    inner = json_object(record.value.get("trace")) or record.value
+    inner = object_of(record.value.get("trace")) or record.value
     start = nanoseconds(first(inner, "startTime", "start_time", "timestamp"))
     return Span(
         trace_id=record.trace_id,
@@ -246,7 +246,7 @@ def _as_span(record: Span, *, is_root: bool = False) -> Span:
 
 
 def _of_langfuse(value: JsonObject, *, is_root: bool) -> tuple[JsonObject, str | None]:
-    inner = json_object(value.get("trace")) or value
+    inner = object_of(value.get("trace")) or value
     level, message = inner.get("level"), first(inner, "statusMessage", "status_message")
     return {
         "langfuse.observation.type": "agent" if is_root else str(inner.get("type")).lower(),
