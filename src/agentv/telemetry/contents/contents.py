@@ -35,6 +35,8 @@ def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
     if role == "assistant" and isinstance(value, Mapping):
         if len(value) == 1 and isinstance(value.get("output"), dict | list):  # LangSmith
             value = value["output"]
+        elif "json_dict" in value and isinstance(value.get("raw"), str):  # CrewAI has the texts of all tasks, too
+            value = value["raw"]
         elif value.get("generations") in ([], [[]]) or _is_blocked(value):  # a failed call of LangChain, or of Gemini
             return ()
     if value in (None, "", "null", [], {}):

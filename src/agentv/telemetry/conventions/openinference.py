@@ -91,8 +91,15 @@ def _tool(span_name: str, attributes: JsonObject, value: JsonValue, answer: Json
     result = object_of(parsed(answer))
     inner = object_of(result.get("data")) or result
     call_id = call.get("id") or tool.get("id") or inner.get("tool_call_id")
-    name = first(tool, "name") or first(function, "name") or span_name
-    return tool_call(name, call_id, function.get("arguments") or value, answer)
+    name = first(tool, "name") or first(function, "name") or span_name.removesuffix(".__call__")
+    return tool_call(name, call_id, function.get("arguments") or _own_arguments(value), answer)
+
+
+def _own_arguments(value: JsonValue) -> JsonValue:
+    """Return the arguments of a tool, which DSPy and smolagents have in a function's `kwargs`."""
+    given = json_object(parsed(value))
+    kwargs = given.get("kwargs")
+    return kwargs if isinstance(kwargs, Mapping) and not given.get("args") else value
 
 
 def _with_all_results(given: tuple[Message, ...], value: JsonValue) -> tuple[Message, ...]:

@@ -4,13 +4,15 @@ import json
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agentv.telemetry.contents.facts import Facts
 from agentv.telemetry.contents.parts import parsed
+from agentv.telemetry.contents.tool_calls import with_results
 from agentv.telemetry.joining.history import End, Link, OpenEnds, is_over, without_silence
 from agentv.telemetry.joining.span_tree import ReadSpan
 from agentv.telemetry.otlp.spans import Span
-from agentv.types.messages import Message
+from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import content_text
 
 
@@ -19,6 +21,7 @@ class Chain(Struct):
 
     messages: tuple[Message, ...]
     first_length: int
+    start_ns: int
     end_ns: int
     is_answered: bool
     """True if the last call has an output."""
@@ -38,7 +41,8 @@ def chains_of(calls: Sequence[ReadSpan]) -> list[Chain]:
         chain = None if link is None else chains[link.end.name]
         if chain is None or link is None:
             name = read.span.span_id
-            chain = chains[name] = Chain((*given, *facts.output), len(given), read.span.end_ns, bool(facts.output))
+            times = read.span.start_ns, read.span.end_ns
+            chain = chains[name] = Chain((*given, *facts.output), len(given), *times, bool(facts.output))
         else:
             name = link.end.name
             before = chain.messages if link.length == 0 or link.is_incomplete else ()
@@ -78,10 +82,48 @@ def main_chain(chains: Sequence[Chain], wanted: str) -> tuple[Chain | None, bool
     if not chains:
         return None, False
     last = max(chains, key=lambda chain: chain.end_ns)
-    matching = [chain for chain in chains if wanted and is_form_of(wanted, _last_text(chain.messages))]
+    if not wanted:
+        return last, len(chains) > 1
+    matching = [chain for chain in chains if _ends_with(chain.messages, wanted)]
     if matching:
         return max(matching, key=lambda chain: (chain.count, chain.end_ns)), False
-    return last, len(chains) > 1
+    return last, len(chains) > 1 and wanted not in _last_text(last.messages)
+
+
+def calls_before(chain: Chain, chains: Sequence[Chain], tools: Sequence[ToolCall]) -> tuple[Message, ...]:
+    """Return the calls of tools, with their results, of conversations that ended before another one began.
+
+    They are those of the agents before it, as in a crew. A call without a result is a form of an answer.
+    """
+    known = [call for message in chain.messages for call in message.tool_calls]
+    made: list[Message] = []
+    for other in sorted(chains, key=lambda each: each.end_ns):
+        if other is chain or not is_over(other.end_ns, chain.start_ns):
+            continue
+        messages = with_results(other.messages[other.first_length :], tools)
+        answered = {message.tool_call_id for message in messages if message.role == "tool"}
+        for message in messages:
+            calls = tuple(
+                call
+                for call in message.tool_calls
+                if call.id in answered and not any(call.id == each.id or _is_same_call(call, each) for each in known)
+            )
+            if calls:
+                made.append(replace(message, tool_calls=calls))
+                made += [each for each in messages if each.tool_call_id in {call.id for call in calls}]
+    return tuple(made)
+
+
+def _is_same_call(one: ToolCall, other: ToolCall) -> bool:
+    return (one.tool, one.input) == (other.tool, other.input)
+
+
+def _ends_with(messages: Sequence[Message], wanted: str) -> bool:
+    """Return True if the last message has the wanted text, or a call with it, as agents of smolagents answer."""
+    calls = messages[-1].tool_calls if messages else ()
+    return is_form_of(wanted, _last_text(messages)) or any(
+        is_form_of(json.dumps(call.input, ensure_ascii=False), wanted) for call in calls
+    )
 
 
 def _last_text(messages: Sequence[Message]) -> str:

@@ -9,7 +9,15 @@ from msgspec.structs import replace
 
 from agentv.telemetry.contents.facts import Facts
 from agentv.telemetry.contents.tool_calls import with_calls, with_results
-from agentv.telemetry.joining.chains import Chain, answered_calls, chains_of, distinct_calls, is_form_of, main_chain
+from agentv.telemetry.joining.chains import (
+    Chain,
+    answered_calls,
+    calls_before,
+    chains_of,
+    distinct_calls,
+    is_form_of,
+    main_chain,
+)
 from agentv.telemetry.joining.history import message_key
 from agentv.telemetry.joining.span_tree import ReadSpan, SpanTree
 from agentv.telemetry.otlp.spans import Span
@@ -159,7 +167,10 @@ class Trace(SpanTree):
         wanted = content_text(facts.output[-1].content).strip() if facts.output else ""
         chain, is_ambiguous = main_chain(chains, wanted)
         messages, length = _messages_of(chain, facts)
-        messages = with_results(messages, _tools_of(members))
+        tools = sorted((each for each in members if each.facts and each.facts.tool), key=self._depth)
+        messages = with_results(messages, _tools_of(tools))
+        if len(chains) > 1 and chain is not None:
+            messages = (*messages[:length], *calls_before(chain, chains, _tools_of(tools)), *messages[length:])
         if not any(message.tool_calls for message in messages[length:]):
             outer_tools = (
                 each for each in members if not any(above.kind == "tool" for above in self.ancestors(each.span))
@@ -184,6 +195,10 @@ class Trace(SpanTree):
             is_cut=any(each.error and each.facts and each.facts.output[-1:] == messages[-1:] for each in outer),
             is_answered=bool(facts.output) or (chain is not None and chain.is_answered),
         )
+
+    def _depth(self, read: ReadSpan) -> int:
+        """Return the number of spans above a span."""
+        return sum(1 for _ in self.ancestors(read.span))
 
     def _facts_of(self, root: ReadSpan, members: Sequence[ReadSpan]) -> Facts:
         """Return what the outermost span says; what it lacks comes from the agents below it."""

@@ -1,0 +1,138 @@
+"""Several agents in one answer: crews, graphs, programs of DSPy, and agents that another agent manages."""
+
+import json
+from typing import Any
+
+from tests.support.spans import export, span
+from tests.telemetry.test_api_forms import heard
+from tests.telemetry.test_gaps import inside, moved, told
+from tests.telemetry.test_joining import ASKS, FOUND, assistant, join, user
+
+
+def made(number: int, parent: int | None, kind: str, at_s: float, **attributes: Any) -> dict[str, Any]:
+    """Return a span of OpenInference that takes a second; values that are no texts are JSON."""
+    named = {
+        key.replace("_", "."): value if isinstance(value, str) else json.dumps(value)
+        for key, value in attributes.items()
+    }
+    return moved(span(number, parent, {"openinference.span.kind": kind, **named}), at_s, at_s + 1)
+
+
+def final_call(answer: str) -> dict[str, Any]:
+    part = {"type": "tool_call", "id": f"final {answer}", "name": "final_answer", "arguments": {"answer": answer}}
+    return {"role": "assistant", "parts": [part]}
+
+
+def renamed(message: dict[str, Any], call_id: str, name: str = "find") -> dict[str, Any]:
+    """Return a call of a tool, or its result, with another id and name."""
+    return {**message, "parts": [{**message["parts"][0], "id": call_id, "name": name}]}
+
+
+def test_the_answer_of_a_crew_is_that_of_its_last_task() -> None:
+    """The output of CrewAI has the texts of all tasks."""
+    tasks = [{"raw": "Here."}, {"raw": "Dear customer."}]
+    output = {"raw": "Dear customer.", "pydantic": None, "json_dict": None, "tasks_output": tasks}
+    outer = moved(span(1, None, {"openinference.span.kind": "CHAIN", "output.value": json.dumps(output)}), 0, 9)
+    (answer,), report = join(
+        export(
+            outer,
+            inside(2, [user("Where?")], ASKS),
+            inside(3, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=1),
+            inside(4, [user("Write.")], assistant("Dear customer."), at_s=2),
+        )
+    )
+    assert (told(answer), report.guessed) == (["Write.", "find", "here", "Dear customer."], 0)
+
+
+def test_an_answer_in_the_arguments_of_a_call_names_the_main_conversation() -> None:
+    """The agent of smolagents that manages another one answers by a call, as does the other."""
+    outer = made(1, None, "AGENT", 0, input_value="Where?", output_value="It is here.")
+    managed = made(2, 1, "AGENT", 2, input_value="Find it.", output_value="Here.")
+    asks = renamed(ASKS, "c1", "finder")
+    found = {**inside(3, [user("Find it.")], final_call("Here."), at_s=2), "parentSpanId": f"{2:016x}"}
+    results = [
+        made(5, 2, "TOOL", 2.5, tool_name="final_answer", output_value="Here."),
+        made(6, 1, "TOOL", 4, tool_name="final_answer", output_value="It is here."),
+    ]
+    (answer,), report = join(
+        export(
+            moved(outer, 0, 9),
+            inside(7, [user("Where?")], asks),
+            managed,
+            found,
+            inside(4, [user("Where?"), asks, FOUND], final_call("It is here."), at_s=3),
+            *results,
+        )
+    )
+    assert report.guessed == 0
+    assert told(answer) == ["Where?", "finder", "here", "final_answer", "It is here.", "It is here."]
+
+
+def test_a_tool_of_dspy_has_its_name_and_arguments() -> None:
+    """Its module answers with one of the fields in the text of the last call."""
+    output = {"trajectory": {"tool_name_0": "find_order"}, "reasoning": "Found.", "answer": "Here."}
+    outer = made(1, None, "CHAIN", 0, input_value={"input_args": {"question": "Where?"}}, output_value=output)
+    tool = made(4, 1, "TOOL", 2, input_value={"kwargs": {"order": "7"}}, output_value='"sent"')
+    first = assistant("[[ ## next_tool_name ## ]]\nfind_order\n\n[[ ## completed ## ]]")
+    last = assistant("[[ ## answer ## ]]\nHere.\n\n[[ ## completed ## ]]")
+    (answer,), report = join(
+        export(
+            moved(outer, 0, 9),
+            inside(2, [user("[[ ## question ## ]]\nWhere?")], first),
+            {**tool, "name": "find_order.__call__"},
+            inside(3, [user("[[ ## trajectory ## ]]\nsent")], last, at_s=3),
+        )
+    )
+    called = [(one.tool, one.input) for each in answer.messages for one in each.tool_calls]
+    assert (called, told(answer)[-1], report.guessed) == ([("find_order", {"order": "7"})], "Here.", 0)
+
+
+def test_a_tool_of_another_conversation_has_the_arguments_that_its_model_gave() -> None:
+    """OpenInference records a single argument of a tool of LangChain without its name."""
+    output = {"type": "tool", "data": {"content": "here", "name": "find", "tool_call_id": "c1"}}
+    outer = made(1, None, "CHAIN", 0, input_value="What of it?", output_value={"answer": "It is here."})
+    (answer,), _ = join(
+        export(
+            moved(outer, 0, 9),
+            inside(2, [user("Where?")], ASKS),
+            made(5, 1, "TOOL", 1, tool_name="find", input_value="7", output_value=output),
+            inside(3, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=2),
+            inside(4, [user("Join: Here.")], assistant("It is here."), at_s=4),
+        )
+    )
+    called = ("find", {"order": "7"}, "c1")
+    assert heard(answer)[1:3] == [("assistant", "", [called]), ("tool", "here", [])]
+
+
+def test_calls_of_an_agent_before_the_last_one_precede_its_own() -> None:
+    """Both agents of a crew call tools; a call without a result is a form of an answer."""
+    later, found = renamed(ASKS, "c2", "send"), renamed(FOUND, "c2")
+    route = renamed(ASKS, "c3", "Route")
+    output = {"raw": "Dear customer.", "pydantic": None, "json_dict": None}
+    outer = moved(span(1, None, {"openinference.span.kind": "CHAIN", "output.value": json.dumps(output)}), 0, 9)
+    (answer,), report = join(
+        export(
+            outer,
+            inside(6, [user("Which?")], route),
+            inside(2, [user("Where?")], ASKS, at_s=1),
+            inside(3, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=2),
+            inside(4, [user("Write.")], later, at_s=3),
+            inside(5, [user("Write."), later, found], assistant("Dear customer."), at_s=4),
+        )
+    )
+    assert (told(answer), report.guessed) == (["Write.", "find", "here", "send", "here", "Dear customer."], 0)
+    assert answer.output_start == 1
+
+
+def test_calls_of_an_agent_that_runs_inside_the_main_conversation_are_its_own() -> None:
+    asks = renamed(ASKS, "c9", "finder")
+    (answer,), _ = join(
+        export(
+            made(1, None, "AGENT", 0, output_value="It is here.") | {"endTimeUnixNano": "1767225609000000000"},
+            inside(7, [user("Where?")], asks),
+            inside(2, [user("Find it.")], ASKS, at_s=1),
+            inside(3, [user("Find it."), ASKS, FOUND], assistant("Here."), at_s=2),
+            inside(4, [user("Where?"), asks, renamed(FOUND, "c9")], assistant("It is here."), at_s=3),
+        )
+    )
+    assert told(answer) == ["Where?", "finder", "here", "It is here."]
