@@ -326,6 +326,11 @@ RECORDINGS: Mapping[str, Recording] = {
         ("with_genkit.mjs",),
     ),
     "laminar-js": Recording("laminar-js", ("@lmnr-ai/lmnr", "openai@6"), ("with_laminar.mjs",)),
+    "sentry-js": Recording(
+        "sentry-js",
+        ("@sentry/node@10", "openai@6", "@opentelemetry/sdk-trace-base@2.12", _EXPORTER_JS[1]),
+        ("with_sentry.mjs",),
+    ),
     "adk-js": Recording(
         "adk-js",
         ("@google/adk", "@google/genai", "zod", "@opentelemetry/sdk-trace-base@2.12", _EXPORTER_JS[1]),

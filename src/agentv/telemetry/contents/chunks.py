@@ -14,7 +14,7 @@ def whole_output(value: JsonValue) -> JsonValue:
     """
     if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
         return value
-    rows = [object_of(each) for each in value]
+    rows = [object_of(each) for each in value if not _is_lost(object_of(each))]
     rows = [{**row, "role": "assistant"} if row.get("role") == "unknown" else row for row in rows]
     if len(rows) < 2 or rows[0].get("finish_reason") != "":  # noqa: PLR2004 - a single message is whole
         return [*rows]
@@ -22,6 +22,15 @@ def whole_output(value: JsonValue) -> JsonValue:
     before, last = [part for row in rows[:end] for part in _parts(row)], _parts(rows[end])
     is_repeated = content_of(_joined(before)) == content_of(_joined(last))  # some versions end with the whole text
     return [{**rows[end], "parts": _joined(last if is_repeated else [*before, *last])}, *rows[end + 1 :]]
+
+
+def _is_lost(message: JsonObject) -> bool:
+    """Return True for the last chunk of Gemini's streams in Python's form, which OpenLLMetry records without a text."""
+    texts = [text for part in _parts(message) if (text := _text(part)) is not None]
+    return len(texts) == 1 and "function_response=None" in texts[0] and _WITHOUT_TEXT in texts[0]
+
+
+_WITHOUT_TEXT = " text=''"
 
 
 def _parts(message: JsonObject) -> list[JsonValue]:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from agentv.telemetry.contents.chunks import whole_output
 from agentv.telemetry.contents.contents import listed_messages, system_of, unwrapped
 from agentv.telemetry.contents.facts import Facts, Kind
-from agentv.telemetry.contents.parts import parsed
+from agentv.telemetry.contents.parts import call_of, parsed, read_rows
 from agentv.telemetry.contents.tool_calls import tool_call
 from agentv.telemetry.conventions.session import session_of
 from agentv.telemetry.otlp.spans import Span
@@ -42,7 +42,8 @@ _RESULTS = (
     *("gen_ai.tool.call.result", "gen_ai.tool.result", "gen_ai.tool.output", "tool_response"),
     *("gcp.vertex.agent.tool_response", "tool.result"),
 )
-_MESSAGES = ("gen_ai.input.messages", "gen_ai.output.messages")
+_INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
+_INPUT_OF_SENTRY = "gen_ai.request.messages"
 _KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
 """What other conventions name the kind of a span by."""
 
@@ -65,15 +66,15 @@ def read_gen_ai(span: Span) -> Facts:
         found = unwrapped(attributes.get("gen_ai.completion")) if found is None else found  # as LangSmith
         tool = tool_call(text_at(attributes, "gen_ai.tool.name", "tool.name"), _tool_id(attributes), called, found)
     else:
-        messages = {key: _messages(attributes, key) for key in _MESSAGES}
+        messages = {key: _messages(attributes, key) for key in (_INPUT, _INPUT_OF_SENTRY, _OUTPUT)}
     return Facts(
         kind=kind,
         is_guess=is_guess,
         agent=text_at(attributes, "gen_ai.agent.name"),
         workflow=text_at(attributes, "gen_ai.workflow.name"),
         system=system_of(attributes.get("gen_ai.system_instructions")),
-        input=messages.get(_MESSAGES[0], ()),
-        output=messages.get(_MESSAGES[1], ()),
+        input=messages.get(_INPUT) or messages.get(_INPUT_OF_SENTRY, ()),
+        output=messages.get(_OUTPUT) or (() if kind == "tool" else _response(attributes)),
         tool=tool,
         usage=usage_at(attributes, "gen_ai.usage"),
         problem=unread(attributes, messages, "a list of messages") or _wrong_count(attributes),
@@ -107,9 +108,19 @@ def _tool_id(attributes: JsonObject) -> JsonValue:
 
 def _messages(attributes: JsonObject, key: str) -> tuple[Message, ...]:
     value = attributes.get(key)
-    if key == _MESSAGES[1]:
+    if key == _OUTPUT:
         value = whole_output(parsed(value))
     return listed_messages(value, f"$.attributes.{key}") or ()
+
+
+def _response(attributes: JsonObject) -> tuple[Message, ...]:
+    """Return the texts and the calls that Sentry has as two lists."""
+    text, listed = (parsed(attributes.get(f"gen_ai.response.{name}")) for name in ("text", "tool_calls"))
+    calls = [call_of(each) for each in (listed if isinstance(listed, list) else ()) if isinstance(each, Mapping)]
+    if text is None and not calls:
+        return ()
+    content = "\n".join(map(str, text)) if isinstance(text, list) else text
+    return read_rows([{"role": "assistant", "content": content, "tool_calls": calls}], "$.attributes.gen_ai.response")
 
 
 def usage_at(attributes: JsonObject, prefix: str) -> Usage | None:

@@ -23,8 +23,9 @@ def read_numbered(span: Span) -> Facts:
         value = nested.get(name)
         at = f"$.attributes.gen_ai.{name}"
         if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
+            said_something = [each for each in value if each.keys() != {"finish_reason"}]  # Netra numbers it by itself
             rows = _with_known_roles(
-                [chat_message(str(each.get("role") or role), _numbered(each)) for each in value], role
+                [chat_message(str(each.get("role") or role), _numbered(each)) for each in said_something or value], role
             )
             found[name] = read_rows(rows, at) if rows else ()
         elif value not in (None, "", []):
@@ -49,5 +50,7 @@ def _numbered(message: JsonObject) -> JsonObject:
     if content == '""':
         return {**message, "content": ""}
     parts = parsed(content)
+    if isinstance(parts, Mapping) and parts.keys() == {"name", "arguments"} and "tool_call_id" in message:  # as Netra
+        return {"role": message.get("role"), "tool_calls": [{"id": message["tool_call_id"], **parts}]}
     is_parts = isinstance(parts, list) and all(isinstance(part, Mapping) and "type" in part for part in parts)
     return {**message, "content": parts if is_parts else content}

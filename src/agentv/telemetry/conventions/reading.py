@@ -55,7 +55,12 @@ CONVENTIONS: Final[Sequence[Convention]] = (
         "pydantic/pydantic-ai@009c633ff9d9",
     ),
     Convention("LiveKit", ("lk.",), read_livekit, "livekit/agents@d31630f1b0ce"),
-    Convention("gen_ai messages", ("gen_ai.",), read_gen_ai, "open-telemetry/semantic-conventions-genai@e8fc57515062"),
+    Convention(
+        "gen_ai messages",
+        ("gen_ai.",),
+        read_gen_ai,
+        "open-telemetry/semantic-conventions-genai@e8fc57515062 getsentry/sentry-javascript@74959436b2df",
+    ),
     Convention("gen_ai events", ("gen_ai.",), read_events, "open-telemetry/semantic-conventions@3c0b5cca3b79"),
     Convention(
         "gen_ai.prompt.N",
@@ -111,6 +116,7 @@ _CONTENT = (
     *("ai.prompt", "ai.response.", "ai.result."),
     *("pydantic_ai.", "all_messages_events", "events"),
     *("gen_ai.input.", "gen_ai.output.", "gen_ai.prompt", "gen_ai.completion", "gen_ai.system_instructions"),
+    *("gen_ai.request.messages", "gen_ai.response.text", "gen_ai.response.tool_calls"),
     *("llm.input_messages", "llm.output_messages", "input.value", "output.value"),
     "traceloop.entity.",
     *(name for names in (AGENTOPS, JUDGMENT, LAMINAR, LANGWATCH) for name in (*names.input, *names.output)),

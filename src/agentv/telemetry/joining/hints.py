@@ -36,6 +36,11 @@ _HINTS: Final = (
         "it records no answers of the chat API; use the Responses API, or openinference-instrumentation-openai-agents",
     ),
     ("opentelemetry.instrumentation.botocore", _LOGS),
+    (
+        "opentelemetry.instrumentation.google_generativeai",
+        "of streams it records only the last part; use openinference-instrumentation-google-genai. Otherwise, "
+        f"{_OPENLLMETRY}",
+    ),
     ("opentelemetry.instrumentation", _OPENLLMETRY),
     ("@traceloop/instrumentation", _OPENLLMETRY),
     ("@opentelemetry/instrumentation-openai", _LOGS),

@@ -48,7 +48,7 @@ class Asking(Struct, frozen=True):
     end: End
     call_ids: frozenset[str]
     is_silent: bool = False
-    """True if no call was recorded at all: some instrumentations lose those of streams."""
+    """True if no call was recorded, or only without arguments: some instrumentations lose those of streams."""
 
 
 class OpenEnds(Struct):
@@ -110,7 +110,8 @@ class OpenEnds(Struct):
                     self.ambiguous += len(found) > 1
                     first = next(place for place in results if place >= length)
                     end = max(found)
-                    has_calls = any(each.tool_calls for each in messages[length:first])
+                    calls = [call.id for each in messages[length:first] for call in each.tool_calls]
+                    has_calls = bool(calls) and asking[end.name].call_ids <= set(calls)
                     is_incomplete = not (asking[end.name].is_silent and has_calls)
                     return self._taken(Link(end, first, is_incomplete=is_incomplete))
         return None
@@ -171,7 +172,7 @@ class OpenEnds(Struct):
         if length and (calls or not content_text(messages[-1].content)):
             ids = frozenset(call.id for call in calls if call.id is not None)
             asking = self._asking.setdefault(hashes[length - 1], {})
-            asking[end.name] = Asking(end, ids, is_silent=not calls)
+            asking[end.name] = Asking(end, ids, is_silent=not any(call.input for call in calls))
             self._asked[end.name] = hashes[length - 1]
             askers = self._askers.setdefault(scope, [])
             askers[:] = [*(each for each in askers[-_MOST_ASKERS:] if each in self._asked), end.name]

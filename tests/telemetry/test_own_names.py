@@ -1,0 +1,105 @@
+"""What instrumentations record under names of their own, or only in part: Sentry, Netra, streams of Bedrock, Gemini."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.spans import export, span
+from tests.telemetry.test_api_forms import heard
+from tests.telemetry.test_gaps import told
+from tests.telemetry.test_joining import ASKS, FOUND, assistant, call, join, user
+
+QUESTION = {"role": "user", "content": "Where?"}
+CALL_OF_API = {"id": "c1", "type": "function", "function": {"name": "find", "arguments": '{"order": "7"}'}}
+CALL_OF_LANGCHAIN = {"id": "c1", "type": "tool_call", "name": "find", "args": {"order": "7"}}
+EXPECTED = [
+    ("user", "Where?", []),
+    ("assistant", "", [("find", {"order": "7"}, "c1")]),
+    ("tool", "here", []),
+    ("assistant", "Here.", []),
+]
+
+
+def chat(number: int, at_s: float, **attributes: Any) -> dict[str, Any]:
+    """Return a call of a model in a trace of its own, whose values are JSON."""
+    times = call(number, [], {}, at_s=at_s)
+    named = {f"gen_ai.{key.replace('__', '.')}": json.dumps(value) for key, value in attributes.items()}
+    made = span(number, None, {"gen_ai.operation.name": "chat", **named})
+    return {**made, **{key: times[key] for key in ("traceId", "startTimeUnixNano", "endTimeUnixNano")}}
+
+
+@pytest.mark.parametrize("given", ["input__messages", "request__messages"])
+@pytest.mark.parametrize("called", [CALL_OF_API, CALL_OF_LANGCHAIN])
+def test_texts_and_calls_that_sentry_records_are_the_output(given: str, called: dict[str, Any]) -> None:
+    asked = {"role": "assistant", "content": None, "tool_calls": [CALL_OF_API]}
+    history = [QUESTION, asked, {"role": "tool", "tool_call_id": "c1", "content": "here"}]
+    first = chat(1, 0, **{given: [QUESTION], "response__text": [""], "response__tool_calls": [called]})
+    second = chat(2, 1, **{given: history, "response__text": ["Here."]})
+    (answer,), report = join(export(first), export(second))
+    assert (heard(answer), dict(report.problems)) == (EXPECTED, {})
+
+
+def test_history_of_sentry_without_the_calls_of_tools_is_continued() -> None:
+    """Its spans of LangChain have neither calls nor ids in the input."""
+    history = [QUESTION, {"role": "assistant", "content": ""}, {"role": "tool", "content": "here"}]
+    first = chat(1, 0, input__messages=[QUESTION], response__text=[""], response__tool_calls=[CALL_OF_LANGCHAIN])
+    second = chat(2, 1, input__messages=history, response__text=["Here."])
+    (answer,), _ = join(export(first), export(second))
+    assert heard(answer) == EXPECTED
+
+
+def numbered(side: str, *messages: dict[str, str]) -> dict[str, str]:
+    return {
+        f"gen_ai.{side}.{number}.{key}": value
+        for number, message in enumerate(messages)
+        for key, value in message.items()
+    }
+
+
+def test_a_reason_for_the_end_of_an_answer_is_no_second_answer() -> None:
+    """Netra numbers the reason by itself, and has the call of a tool as JSON in the text."""
+    asks = {
+        "role": "assistant",
+        "tool_call_id": "c1",
+        "content": '{"name": "find", "arguments": "{\\"order\\": \\"7\\"}"}',
+    }
+    found, here = {"role": "tool", "tool_call_id": "c1", "content": "here"}, {"role": "assistant", "content": "Here."}
+    spans = [
+        {**chat(number, number), "attributes": span(number, None, given | answer)["attributes"]}
+        for number, given, answer in (
+            (1, numbered("prompt", QUESTION), numbered("completion", asks, {"finish_reason": "tool_calls"})),
+            (2, numbered("prompt", QUESTION, asks, found), numbered("completion", here, {"finish_reason": "stop"})),
+        )
+    ]
+    (answer,), report = join(*map(export, spans))
+    assert (heard(answer), sum(report.empty.values())) == (EXPECTED, 0)
+
+
+def test_an_answer_with_only_a_reason_for_its_end_is_empty() -> None:
+    given = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Where?"}
+    (answer,), report = join(export(span(1, None, {**given, "gen_ai.completion.0.finish_reason": "stop"})))
+    assert (answer.text, sum(report.empty.values())) == ("", 1)
+
+
+def test_arguments_that_a_stream_lost_come_from_the_next_input() -> None:
+    """OpenLLMetry records no arguments of calls that Bedrock streams."""
+    lost = {"role": "assistant", "parts": [{**ASKS["parts"][0], "arguments": {}}]}
+    next_call = {"role": "assistant", "parts": [{**ASKS["parts"][0], "id": "c2"}]}
+    next_lost = {"role": "assistant", "parts": [{**lost["parts"][0], "id": "c2"}]}
+    next_found = {"role": "tool", "parts": [{**FOUND["parts"][0], "id": "c2"}]}
+    history = [user("Where?"), ASKS, FOUND]
+    answers, report = join(
+        export(call(1, [user("Where?")], lost)),
+        export(call(2, history, next_lost, at_s=1)),
+        export(call(3, [*history, next_call, next_found], assistant("Here."), at_s=2)),
+    )
+    (answer,) = answers
+    assert [one.input for each in answer.messages for one in each.tool_calls] == [{"order": "7"}] * 2
+    assert (told(answer)[-1], report.open) == ("Here.", 0)
+
+
+def test_a_part_in_pythons_form_was_not_recorded() -> None:
+    """OpenLLMetry records the last chunk of a stream of Gemini, which may have no text."""
+    part = "media_resolution=None function_call=None function_response=None inline_data=None text='' thought=None"
+    answers, report = join(export(call(1, [user("Where?")], assistant(part))))
+    assert (answers, sum(report.without_answer.values())) == ([], 1)
