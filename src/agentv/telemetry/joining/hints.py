@@ -20,6 +20,7 @@ _CODEX = (
 )
 _OTHER = f"see the documentation of the instrumentation for an option that records messages ({CAPTURE} for many)"
 _OPENLLMETRY = "set TRACELOOP_TRACE_CONTENT=true"
+_GEMINI = f"{_OPENLLMETRY}; it records only the last part of streams, unlike openinference-instrumentation-google-genai"
 _OPENINFERENCE = "set OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS to false"
 _HINTS: Final = (
     ("com.anthropic.claude_code", _CLAUDE),
@@ -36,11 +37,7 @@ _HINTS: Final = (
         "it records no answers of the chat API; use the Responses API, or openinference-instrumentation-openai-agents",
     ),
     ("opentelemetry.instrumentation.botocore", _LOGS),
-    (
-        "opentelemetry.instrumentation.google_generativeai",
-        "of streams it records only the last part; use openinference-instrumentation-google-genai. Otherwise, "
-        f"{_OPENLLMETRY}",
-    ),
+    ("opentelemetry.instrumentation.google_generativeai", _GEMINI),
     ("opentelemetry.instrumentation", _OPENLLMETRY),
     ("@traceloop/instrumentation", _OPENLLMETRY),
     ("@opentelemetry/instrumentation-openai", _LOGS),
