@@ -81,12 +81,14 @@ def test_an_answer_with_only_a_reason_for_its_end_is_empty() -> None:
     assert (answer.text, sum(report.empty.values())) == ("", 1)
 
 
+def changed(message: dict[str, Any], **part: Any) -> dict[str, Any]:
+    return {**message, "parts": [{**message["parts"][0], **part}]}
+
+
 def test_arguments_that_a_stream_lost_come_from_the_next_input() -> None:
     """OpenLLMetry records no arguments of calls that Bedrock streams."""
-    lost = {"role": "assistant", "parts": [{**ASKS["parts"][0], "arguments": {}}]}
-    next_call = {"role": "assistant", "parts": [{**ASKS["parts"][0], "id": "c2"}]}
-    next_lost = {"role": "assistant", "parts": [{**lost["parts"][0], "id": "c2"}]}
-    next_found = {"role": "tool", "parts": [{**FOUND["parts"][0], "id": "c2"}]}
+    lost, next_lost = changed(ASKS, arguments={}), changed(ASKS, id="c2", arguments={})
+    next_call, next_found = changed(ASKS, id="c2"), changed(FOUND, id="c2")
     history = [user("Where?"), ASKS, FOUND]
     answers, report = join(
         export(call(1, [user("Where?")], lost)),
@@ -103,3 +105,12 @@ def test_a_part_in_pythons_form_was_not_recorded() -> None:
     part = "media_resolution=None function_call=None function_response=None inline_data=None text='' thought=None"
     answers, report = join(export(call(1, [user("Where?")], assistant(part))))
     assert (answers, sum(report.without_answer.values())) == ([], 1)
+
+
+def test_the_name_of_a_tool_in_mlflow_is_that_of_its_attribute() -> None:
+    """Spans of DSPy are named by the class, too."""
+    named = {"name": '"find"', "mlflow.spanType": '"TOOL"', "mlflow.spanInputs": "{}", "mlflow.spanOutputs": '"here"'}
+    tool = {**span(2, 1, named), "name": "Tool.find"}
+    outer = {"mlflow.spanType": '"AGENT"', "mlflow.spanInputs": '"Where?"', "mlflow.spanOutputs": '"Here."'}
+    (answer,), _ = join(export(span(1, None, outer), tool))
+    assert told(answer) == ["Where?", "find", "here", "Here."]

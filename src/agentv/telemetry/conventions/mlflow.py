@@ -32,6 +32,7 @@ def read_mlflow(span: Span) -> Facts:
     kind = _KINDS.get(str(raw_kind).upper(), "step")
     given, answer = attributes.get("mlflow.spanInputs"), attributes.get("mlflow.spanOutputs")
     request = parsed(given)
+    name = unwrapped(attributes.get("name"))  # spans of DSPy are named `Tool.NAME`
     counts = parsed(attributes.get("mlflow.chat.tokenUsage"))
     usage = (read_usage(counts) or read_usage(object_of(parsed(answer)).get("usage"))) if kind != "tool" else None
     if kind == "model" and usage is None and is_preparation(answer):
@@ -43,7 +44,7 @@ def read_mlflow(span: Span) -> Facts:
         system=instructions_of(request) if kind == "model" else (),
         input=said(request_of(request, given), "user", "$.attributes.mlflow.spanInputs") if kind != "tool" else (),
         output=_answered(span, answer) if kind != "tool" else (),
-        tool=tool_call(span.name, None, unwrapped(given), answer) if kind == "tool" else None,
+        tool=tool_call(name or span.name, None, unwrapped(given), answer) if kind == "tool" else None,
         usage=known_usage(usage),
         cost_usd=known_cost(object_of(parsed(attributes.get("mlflow.llm.cost"))).get("total_cost")),
         model=text_at(object_of(request), "model")
