@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.spans import export, span
 from tests.telemetry.test_api_forms import heard
-from tests.telemetry.test_gaps import inside, moved, told
+from tests.telemetry.test_gaps import inside, moved, root, told
 from tests.telemetry.test_joining import ASKS, FOUND, assistant, join, user
 
 
@@ -136,3 +136,40 @@ def test_calls_of_an_agent_that_runs_inside_the_main_conversation_are_its_own() 
         )
     )
     assert told(answer) == ["Where?", "finder", "here", "It is here."]
+
+
+def test_results_without_recorded_calls_are_there_once() -> None:
+    """Weave records neither calls of the chat API by the OpenAI Agents SDK nor the ids of their results."""
+    silent = {"role": "assistant", "parts": []}
+    found = {"role": "tool", "parts": [{"type": "tool_call_response", "id": None, "response": "here"}]}
+    names = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
+    results = {"gen_ai.tool.call.arguments": '{"order": "7"}', "gen_ai.tool.call.result": "here"}
+    (answer,), report = join(
+        export(
+            root(),
+            inside(2, [user("Where?")], silent),
+            moved(span(3, 1, {**names, **results}), 1, 2),
+            inside(4, [user("Where?"), silent, found], assistant("Here."), at_s=3),
+        )
+    )
+    assert heard(answer)[1:] == [
+        ("assistant", "", [("find", {"order": "7"}, None)]),
+        ("tool", "here", []),
+        ("assistant", "Here.", []),
+    ]
+    assert report.guessed == 0
+
+
+def test_agents_of_a_workflow_that_weave_names_are_one_answer() -> None:
+    """Its spans have no operation, because Weave does not show a workflow as an agent."""
+    named = {"weave.openai_agents.task.workflow_name": "support", "gen_ai.conversation.id": "one"}
+    agents = [
+        moved(span(number, 9, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}), at, at + 1)
+        for number, name, at in ((1, "front", 0), (2, "finder", 2))
+    ]
+    last = inside(4, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=2)
+    outer = moved(span(9, None, named), 0, 9)
+    (answer,), _ = join(
+        export(outer, *agents, inside(3, [user("Where?")], ASKS), {**last, "parentSpanId": f"{2:016x}"})
+    )
+    assert (told(answer), answer.session) == (["Where?", "find", "here", "Here."], "one")

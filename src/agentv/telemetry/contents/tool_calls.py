@@ -73,10 +73,18 @@ def _with_ids(messages: Sequence[Message]) -> list[Message]:
 
 
 def with_calls(messages: Sequence[Message], tools: Sequence[ToolCall]) -> tuple[Message, ...]:
-    """Return messages with calls of tools, which no message has, before the answer."""
+    """Return messages with calls of tools, which no message has, before the answer.
+
+    Results that messages have without the calls are those of the same tools, and messages that say nothing the calls.
+    """
     last = messages[-1] if messages else None
     if not tools or last is None or last.role != "assistant":
         return tuple(messages)
+    results = [_result_message(tool, None).content for tool in tools if tool.output is not None]
+    told = [each for each in messages if each.role == "tool" and each.content in results]
+    if told:
+        silent = [each for each in messages[:-1] if each.role == "assistant" and not each.content]
+        messages = [each for each in messages[:-1] if each not in told and each not in silent] + [last]
     made: list[Message] = []
     for tool in tools:
         made.append(Message("assistant", None, tool_calls=(replace(tool, output=None),)))

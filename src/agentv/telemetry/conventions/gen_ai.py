@@ -44,6 +44,8 @@ _RESULTS = (
 )
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 _INPUT_OF_SENTRY = "gen_ai.request.messages"
+_WEAVE_WORKFLOW = "weave.openai_agents.task.workflow_name"
+"""The name of a run of the OpenAI Agents SDK, whose span has no operation."""
 _KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
 """What other conventions name the kind of a span by."""
 
@@ -55,6 +57,8 @@ def read_gen_ai(span: Span) -> Facts:
     kind: Kind | None = None if operation is None else _KINDS.get(operation, "step")
     if attributes.get("langsmith.span.kind") == "prompt":  # a template, which LangSmith names `chat`, too
         kind = "step"
+    if _WEAVE_WORKFLOW in attributes:
+        kind = "agent"
     is_request = text_at(attributes, "llm.request.type") in ("chat", "completion")
     is_guess = kind is None and not is_request and not _KIND_KEYS & attributes.keys() and _is_model_call(span)
     if kind is None and (is_request or is_guess):
@@ -71,7 +75,7 @@ def read_gen_ai(span: Span) -> Facts:
         kind=kind,
         is_guess=is_guess,
         agent=text_at(attributes, "gen_ai.agent.name"),
-        workflow=text_at(attributes, "gen_ai.workflow.name"),
+        workflow=text_at(attributes, "gen_ai.workflow.name", _WEAVE_WORKFLOW),
         system=system_of(attributes.get("gen_ai.system_instructions")),
         input=messages.get(_INPUT) or messages.get(_INPUT_OF_SENTRY, ()),
         output=messages.get(_OUTPUT) or (() if kind == "tool" else _response(attributes)),

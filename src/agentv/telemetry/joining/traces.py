@@ -175,7 +175,7 @@ class Trace(SpanTree):
             outer_tools = (
                 each for each in members if not any(above.kind == "tool" for above in self.ancestors(each.span))
             )
-            messages = with_calls(messages, _tools_of(outer_tools))
+            messages = (*messages[:length], *with_calls(messages[length:], _tools_of(outer_tools)))
         reached = [root, *reversed(outer)]
         return Invocation(
             root=root.span,
