@@ -49,9 +49,10 @@ class TraceLines:
             return line
         if not isinstance(value, dict):
             return line
-        if self._joins_records and self._records.take(value, file=line.file, line=line.number):
-            return None
-        return self._take_export(value, line.file, line.number) if is_trace(value) else line
+        if is_trace(value):
+            return self._take_export(value, line.file, line.number)
+        is_taken = self._joins_records and self._records.take(value, file=line.file, line=line.number)
+        return None if is_taken else line
 
     def take_binary(self, data: bytes, file: str, number: int) -> LostLine | None:
         """Take the spans of an export in protocol buffers, which counts as a line; return it if it is lost."""

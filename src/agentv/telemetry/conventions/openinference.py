@@ -97,7 +97,7 @@ def _tool(span_name: str, attributes: JsonObject, value: JsonValue, answer: Json
 
 def _own_arguments(value: JsonValue) -> JsonValue:
     """Return the arguments of a tool, which DSPy and smolagents have in a function's `kwargs`."""
-    given = json_object(parsed(value))
+    given = object_of(parsed(value))
     kwargs = given.get("kwargs")
     return kwargs if isinstance(kwargs, Mapping) and not given.get("args") else value
 

@@ -6,6 +6,7 @@ open-telemetry/opentelemetry-collector-contrib, pkg/translator/jaeger. Tempo: ht
 
 from collections.abc import Iterator, Mapping
 
+from agentv.telemetry.otlp.platforms import platform_export
 from agentv.telemetry.otlp.values import first, whole_number
 from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 
@@ -21,6 +22,9 @@ def as_export(value: object) -> JsonObject | None:
     """Return a trace, or a span, of Jaeger or Tempo as an OTLP export; None for any other value."""
     if not isinstance(value, Mapping):
         return None
+    exported = platform_export(value)
+    if exported is not None:
+        return exported
     inner = next((found for key in _WRAPPERS if isinstance(found := value.get(key), Mapping)), value)
     batches = inner.get(_OF_TEMPO)
     if isinstance(batches, list) and any(_has_scopes(each) for each in batches):
