@@ -192,3 +192,11 @@ def test_downloaded_files_are_shown(
 def test_observations_of_langfuse_are_no_spans_of_opik() -> None:
     row = {"id": "1", "traceId": "t", "trace_id": "t", "type": "TOOL", "start_time": TIMES[0], "input": 1, "output": 2}
     assert not is_trace(row)
+
+
+@pytest.mark.parametrize("service", ROWS)
+@pytest.mark.parametrize("wrong", [None, "x", 10**30, 1e300, [], [[]], {}, {"a": 1}])
+def test_wrong_values_of_a_span_are_never_a_traceback(service: str, wrong: Any) -> None:
+    for key in ROWS[service][1]:
+        rows = [{**row, key: wrong} for row in ROWS[service]]
+        join_spans([span for row in rows if is_trace(row) for span in spans_of(row)])

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 from agentv.telemetry.otlp.values import first, text_at
 from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 
-_KINDS: Mapping[JsonValue, str] = {
-    "llm": "LLM",
+_STEP, _MODEL = "CHAIN", "LLM"
+_KINDS: Mapping[str, str] = {
+    "llm": _MODEL,
     "tool": "TOOL",
     "agent": "AGENT",
-    **dict.fromkeys(("general", "task", "function", None), "CHAIN"),
+    **dict.fromkeys(("general", "task", "function", "None"), _STEP),
 }
-_OF_OPIK = frozenset({"general", "llm", "tool", "guardrail"})
+_OF_OPIK = ("general", "llm", "tool", "guardrail")
 _OF_BRAINTRUST = frozenset({"span_id", "root_span_id", "span_attributes"})
 _OF_WEAVE = "weave:///"
 _SESSIONS = ("session_id", "conversation_id", "thread_id")
@@ -46,6 +47,10 @@ def _span(ids: tuple[JsonValue, ...], name: JsonValue, times: tuple[JsonValue, .
     return {**dict(zip(keys, (*ids, name, *times), strict=True)), "status": status}
 
 
+def _kind(value: JsonValue) -> str:
+    return _KINDS.get(str(value), "UNKNOWN")
+
+
 def _attributes(kind: str, given: JsonValue, answer: JsonValue, usage: JsonValue, **more: JsonValue) -> JsonObject:
     counts = {key: count for key, count in object_of(usage).items() if isinstance(count, int)}
     said: JsonObject = {"mlflow.spanInputs": given, "mlflow.spanOutputs": answer, "mlflow.llm.model": more["model"]}
@@ -64,7 +69,7 @@ def _opik_span(span: JsonObject, trace: JsonObject) -> JsonObject:
     ids = span.get("trace_id"), span.get("id"), span.get("parent_span_id") or trace.get("parent")
     output = object_of(span.get("output"))
     attributes = _attributes(
-        _KINDS.get(span.get("type"), "UNKNOWN"),
+        _kind(span.get("type")),
         span.get("input"),
         output["output"] if output.keys() == {"output"} else output,
         span.get("usage"),
@@ -87,15 +92,15 @@ def _opik_trace(trace: JsonObject, spans: list[JsonObject]) -> Iterator[JsonObje
 
 def _weave_span(call: JsonObject) -> JsonObject:
     inputs, usages = object_of(call.get("inputs")), object_of(object_of(call.get("summary")).get("usage"))
-    kind = _KINDS.get(object_of(object_of(call.get("attributes")).get("weave")).get("kind"), "UNKNOWN")
-    if kind == "CHAIN" and "model" in inputs and first(inputs, "messages", "contents", "input", "prompt"):
-        kind = "LLM"
+    kind = _kind(object_of(object_of(call.get("attributes")).get("weave")).get("kind"))
+    if kind == _STEP and "model" in inputs and first(inputs, "messages", "contents", "input", "prompt"):
+        kind = _MODEL
     model, usage = next(iter(usages.items()), (None, None))  # parents have the tokens of all models below
     attributes = _attributes(
         kind,
         inputs,
         call.get("output"),
-        usage if kind == "LLM" else None,
+        usage if kind == _MODEL else None,
         model=model,
         session=call.get("thread_id"),
     )
@@ -108,13 +113,13 @@ def _weave_span(call: JsonObject) -> JsonObject:
 def _braintrust_span(row: JsonObject) -> JsonObject:
     named, metrics, metadata = (object_of(row.get(key)) for key in ("span_attributes", "metrics", "metadata"))
     parents = row.get("span_parents")
-    kind = _KINDS.get(named.get("type"), "UNKNOWN")
+    kind = _kind(named.get("type"))
     counts = {key: metrics.get(key) for key in ("prompt_tokens", "completion_tokens", "prompt_cached_tokens")}
     attributes = _attributes(
         kind,
         row.get("input"),
         row.get("output"),
-        counts if kind == "LLM" else None,
+        counts if kind == _MODEL else None,
         model=metadata.get("model"),
         cost=metrics.get("estimated_cost"),
         session=text_at(metadata, *_SESSIONS),
