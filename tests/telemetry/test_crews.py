@@ -105,8 +105,8 @@ def test_a_tool_of_another_conversation_has_the_arguments_that_its_model_gave() 
 
 
 def test_calls_of_an_agent_before_the_last_one_precede_its_own() -> None:
-    """Both agents of a crew call tools; a call without a result is a form of an answer."""
-    later, found = renamed(ASKS, "c2", "send"), renamed(FOUND, "c2")
+    """Both agents of a crew call the same tool; a call without a result is a form of an answer."""
+    later, found = renamed(ASKS, "c2"), renamed(FOUND, "c2")
     route = renamed(ASKS, "c3", "Route")
     output = {"raw": "Dear customer.", "pydantic": None, "json_dict": None}
     outer = moved(span(1, None, {"openinference.span.kind": "CHAIN", "output.value": json.dumps(output)}), 0, 9)
@@ -120,7 +120,7 @@ def test_calls_of_an_agent_before_the_last_one_precede_its_own() -> None:
             inside(5, [user("Write."), later, found], assistant("Dear customer."), at_s=4),
         )
     )
-    assert (told(answer), report.guessed) == (["Write.", "find", "here", "send", "here", "Dear customer."], 0)
+    assert (told(answer), report.guessed) == (["Write.", "find", "here", "find", "here", "Dear customer."], 0)
     assert answer.output_start == 1
 
 
@@ -173,3 +173,17 @@ def test_agents_of_a_workflow_that_weave_names_are_one_answer() -> None:
         export(outer, *agents, inside(3, [user("Where?")], ASKS), {**last, "parentSpanId": f"{2:016x}"})
     )
     assert (told(answer), answer.session) == (["Where?", "find", "here", "Here."], "one")
+
+
+def test_calls_that_the_input_of_the_last_agent_repeats_are_there_once() -> None:
+    """A framework may tell the next agent of them in other words, so that it does not continue the conversation."""
+    told_of = [user("Where is order 7?"), renamed(ASKS, "c5"), renamed(FOUND, "c5"), user("Write.")]
+    (answer,), _ = join(
+        export(
+            root(),
+            inside(2, [user("Where?")], ASKS),
+            inside(3, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=1),
+            inside(4, told_of, assistant("Dear customer."), at_s=2),
+        )
+    )
+    assert told(answer) == ["Where is order 7?", "find", "here", "Write.", "Dear customer."]

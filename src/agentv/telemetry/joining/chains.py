@@ -95,7 +95,7 @@ def calls_before(chain: Chain, chains: Sequence[Chain], tools: Sequence[ToolCall
 
     They are those of the agents before it, as in a crew. A call without a result is a form of an answer.
     """
-    known = [call for message in chain.messages for call in message.tool_calls]
+    known = [call for message in chain.messages[: chain.first_length] for call in message.tool_calls]
     made: list[Message] = []
     for other in sorted(chains, key=lambda each: each.end_ns):
         if other is chain or not is_over(other.end_ns, chain.start_ns):
