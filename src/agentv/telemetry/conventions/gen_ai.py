@@ -27,6 +27,8 @@ _KINDS: Mapping[str, Kind] = {
     "anthropic_messages": "model",
     "invoke_agent": "agent",
     "invoke_workflow": "agent",
+    "invoke_graph": "agent",  # several agents of Strands
+    "invoke_swarm": "agent",
     "conversation": "agent",
     "initiate_chats": "agent",
     "execute_tool": "tool",
