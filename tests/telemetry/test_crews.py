@@ -190,15 +190,22 @@ def test_calls_that_the_input_of_the_last_agent_repeats_are_there_once() -> None
     assert told(answer) == ["Where is order 7?", "find", "here", "Write.", "Dear customer."]
 
 
-@pytest.mark.parametrize("operation", ["invoke_graph", "invoke_swarm"])
-def test_agents_of_a_graph_or_a_swarm_of_strands_are_one_answer(operation: str) -> None:
+@pytest.mark.parametrize(
+    "outer",
+    [
+        {"attributes": [attribute("gen_ai.operation.name", "invoke_graph")]},
+        {"attributes": [attribute("gen_ai.operation.name", "invoke_swarm")]},
+        {"name": "workflow.run", "events": [{"name": "workflow.started"}, {"name": "workflow.completed"}]},
+    ],
+    ids=["graph of Strands", "swarm of Strands", "workflow of Agent Framework"],
+)
+def test_agents_of_one_workflow_are_one_answer(outer: dict[str, Any]) -> None:
     agents = [
         moved(span(number, 9, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": name}), at, at + 1)
         for number, name, at in ((1, "finder", 0), (2, "writer", 2))
     ]
-    last = inside(4, [user("Write.")], assistant("Dear customer."), at_s=2)
-    asked = {"name": "gen_ai.user.message", "attributes": [attribute("content", "Where?")]}
-    outer = moved(span(9, None, {"gen_ai.operation.name": operation}, events=[asked]), 0, 9)
     first = inside(3, [user("Where?")], assistant("Here."))
-    (answer,), _ = join(export(outer, *agents, first, {**last, "parentSpanId": f"{2:016x}"}))
+    last = inside(4, [user("Write.")], assistant("Dear customer."), at_s=2)
+    workflow = moved({**span(9, None, {}), **outer}, 0, 9)
+    (answer,), _ = join(export(workflow, *agents, first, {**last, "parentSpanId": f"{2:016x}"}))
     assert told(answer) == ["Write.", "Dear customer."]

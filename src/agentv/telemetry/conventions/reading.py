@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from agentv.telemetry.contents.facts import Facts
+from agentv.telemetry.conventions.agent_framework import read_agent_framework
 from agentv.telemetry.conventions.ai_sdk import read_ai_sdk
 from agentv.telemetry.conventions.decorators import AGENTOPS, JUDGMENT, LAMINAR, LANGWATCH, reader_of
 from agentv.telemetry.conventions.gen_ai import read_gen_ai
@@ -89,6 +90,12 @@ CONVENTIONS: Final[Sequence[Convention]] = (
     Convention("Haystack", ("haystack.",), read_haystack, "deepset-ai/haystack@d474bfc29281"),
     Convention("Mastra", ("mastra.",), read_mastra, "mastra-ai/mastra@28da725994f5 mastra-ai/mastra@b81dece1669f"),
     Convention("Genkit", ("genkit:",), read_genkit, "genkit-ai/genkit@620defa7a5a3"),
+    Convention(
+        "Agent Framework",
+        ("workflow.started",),
+        read_agent_framework,
+        "microsoft/agent-framework@2c48a63c5045",
+    ),
     Convention(
         "Google ADK",
         ("gcp.vertex.agent.llm_",),
