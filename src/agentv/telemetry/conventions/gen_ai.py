@@ -65,14 +65,16 @@ def read_gen_ai(span: Span) -> Facts:
     is_guess = kind is None and not is_request and not _KIND_KEYS & attributes.keys() and _is_model_call(span)
     if kind is None and (is_request or is_guess):
         kind = "tool" if is_guess and "tool.name" in attributes else "model"
-    tool, messages = None, {}
+    tool, recorded, messages = None, {}, {}
     if kind == "tool":
         called = unwrapped(first(attributes, *_ARGUMENTS))
         found = first(attributes, *_RESULTS)
         found = unwrapped(attributes.get("gen_ai.completion")) if found is None else found  # as LangSmith
         tool = tool_call(text_at(attributes, "gen_ai.tool.name", "tool.name"), _tool_id(attributes), called, found)
     else:
-        messages = {key: _messages(attributes, key) for key in (_INPUT, _INPUT_OF_SENTRY, _OUTPUT)}
+        recorded = {key: attributes.get(key) for key in (_INPUT, _INPUT_OF_SENTRY, _OUTPUT)}
+        recorded[_OUTPUT] = whole_output(parsed(recorded[_OUTPUT]))
+        messages = {key: listed_messages(value, f"$.attributes.{key}") or () for key, value in recorded.items()}
     return Facts(
         kind=kind,
         is_guess=is_guess,
@@ -83,7 +85,7 @@ def read_gen_ai(span: Span) -> Facts:
         output=messages.get(_OUTPUT) or (() if kind == "tool" else _response(attributes)),
         tool=tool,
         usage=usage_at(attributes, "gen_ai.usage"),
-        problem=unread(attributes, messages, "a list of messages") or _wrong_count(attributes),
+        problem=unread(recorded, messages, "a list of messages") or _wrong_count(attributes),
         cost_usd=known_cost(first(attributes, "gen_ai.usage.cost", "gen_ai.cost.total_cost", "operation.cost")),
         model=text_at(attributes, "gen_ai.response.model", "gen_ai.request.model"),
         session=session_of(attributes),
@@ -110,13 +112,6 @@ def _tool_id(attributes: JsonObject) -> JsonValue:
     return first(attributes, "gen_ai.tool.call.id", "tool.id") or (
         inner.get("tool_call_id") if isinstance(inner, Mapping) else None
     )
-
-
-def _messages(attributes: JsonObject, key: str) -> tuple[Message, ...]:
-    value = attributes.get(key)
-    if key == _OUTPUT:
-        value = whole_output(parsed(value))
-    return listed_messages(value, f"$.attributes.{key}") or ()
 
 
 def _response(attributes: JsonObject) -> tuple[Message, ...]:
