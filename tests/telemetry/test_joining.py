@@ -468,6 +468,22 @@ def test_results_continue_the_call_that_requests_them_without_history(
     assert (report.open, report.ambiguous) == (0, 0)
 
 
+@pytest.mark.parametrize("between", [[], [ASKED]], ids=["left out", "as a text"])
+def test_calls_of_tools_one_after_another_are_one_answer_without_history(between: list[dict[str, Any]]) -> None:
+    asks_more = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c2", "name": "look", "arguments": {}}]}
+    seen = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c2", "response": "there"}]}
+    second = [user("Where?"), *between, FOUND]
+    third = [*second, *between, seen]
+    (first, later), report = join(
+        export(call(1, [user("Where?")], ASKS)),
+        export(call(2, second, asks_more, at_s=1)),
+        export(call(3, third, assistant("Here."), at_s=2)),
+        export(call(4, [*third, assistant("Here."), user("Thanks")], assistant("Welcome."), at_s=3)),
+    )
+    assert texts([first]) == [("Where?", "", "here", "", "there", "Here.")]
+    assert (report.open, report.ambiguous, later.session) == (0, 0, first.session)
+
+
 def test_results_of_another_call_continue_nothing() -> None:
     other = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c2", "response": "there"}]}
     first = call(1, [user("Where?")], ASKS)

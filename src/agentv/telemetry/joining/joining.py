@@ -165,6 +165,7 @@ class Joiner:
         link = self._ends.find(scope, given, each.root.start_ns, each.facts.previous_id)
         self.report.ambiguous += self._ends.ambiguous - before
         group = [each]
+        recorded = each
         session = each.facts.session
         if link is not None:
             session = session or link.end.session
@@ -187,9 +188,10 @@ class Joiner:
             self._histories[name] = each.messages
             if len(self._histories) > _MOST_HISTORIES:
                 self._histories.popitem(last=False)
-        length = each.input_length if each.is_call else 0
+        known = recorded if link is not None and link.is_incomplete else each  # a later input lacks the same calls
+        length = known.input_length if each.is_call else 0
         end = End(each.root.end_ns, name, session)
-        self._ends.add(scope, each.messages, end, each.facts.response_id, input_length=length)
+        self._ends.add(scope, known.messages, end, each.facts.response_id, input_length=length)
         if each.is_call and each.failure is None and (each.asks_for_tools or not each.has_answer):
             self._waiting[name] = _Waiting(group, session, self._moment(_end_of(group)))
             return
