@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from tests.loading.test_mutated_transcripts import mutated
+from tests.support.spans import export
 from tests.support.transcripts import SESSIONS, TRANSCRIPTS, claude_record, opencode_database
+from tests.telemetry.test_joining import assistant, call, user
 
 from agentv.cli.main import main
 
@@ -99,6 +101,57 @@ def test_each_prompt_is_scored_once_by_all_runs_of_a_name(score: Call) -> None:
     assert "earlier runs named 'nightly' judged them: 2 answers" in out
     assert score("--name", "other", "--new")[0] == 0
     assert len(rows_of_latest()) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "later", "line"),
+    [
+        ("app.jsonl", "app.jsonl.1", {"id": "x", "prompt": "q", "response": "Yes"}),
+        ("app.jsonl", "app.jsonl-20261201", export(call(1, [user("q")], assistant("Yes")))),
+        ("app.jsonl", "monday.jsonl", export(call(1, [user("q")], assistant("Yes")))),
+        ("app.jsonl", "monday.jsonl", export({**call(1, [user("q")], assistant("Yes")), "status": {"code": 2}})),
+    ],
+    ids=["a log", "traces", "another name", "a failed span"],
+)
+def test_an_answer_in_a_log_that_was_rotated_or_renamed_is_not_new(
+    score: Call, name: str, later: str, line: dict[str, Any]
+) -> None:
+    Path("sessions").mkdir()
+    path = Path("sessions", name)
+    path.write_text(f"{json.dumps(line)}\n")
+    assert score("--name", "nightly", "--new")[0] in (0, 3)
+    path.rename(path.with_name(later))
+    assert score("--name", "nightly", "--new")[0] == 5
+
+
+def write_agents(*ages_s: float, failed: Sequence[int] = ()) -> None:
+    """Write the spans of agents that have worked for two hours and ended at these ages."""
+    Path("sessions").mkdir()
+    now = datetime.now(UTC).timestamp()
+    lines = []
+    for number, age_s in enumerate(ages_s, start=1):
+        made = call(number, [user(f"Question {number}?")], assistant("Yes"))
+        made["startTimeUnixNano"] = str(int((now - age_s - 7200) * 1e9))
+        made["endTimeUnixNano"] = str(int((now - age_s) * 1e9))
+        lines.append(export({**made, "status": {"code": 2}} if number in failed else made))
+    Path("sessions/traces.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def test_since_counts_from_the_end_of_an_answer_in_traces(score: Call) -> None:
+    write_agents(60, 90_000, 60, 90_000, failed=(3, 4))
+    code, out = score("--since", "1h", "--name", "nightly")
+    assert code == 3
+    assert "older than --since: 2 answers" in out
+    rows = {row["span_id"]: row["status"] for row in rows_of_latest()}
+    assert rows == {f"{1:016x}": "pass", f"{3:016x}": "error"}
+
+
+def test_answers_that_failed_do_not_fill_a_sample(score: Call) -> None:
+    write_agents(*[60] * 200, failed=range(1, 101))
+    score("--sample", "50")
+    errors = sum(row["status"] == "error" for row in rows_of_latest())
+    assert len(rows_of_latest()) == 50
+    assert 10 < errors < 40
 
 
 def test_a_result_that_a_killed_run_did_not_write_is_new(score: Call) -> None:
@@ -234,6 +287,7 @@ def test_a_resumed_run_refuses_an_answer_that_changed(score: Call, agentv: Call)
         (["--new"], "--new compares with earlier runs of the same name; add --name NAME"),
         (["--new", "--name", "x", "--no-store"], "exclude each other"),
         (["--since", "soon"], "is not a time span"),
+        (["--since", "99999999d"], "'99999999d' is too long; a time span is at most 36500d"),
         (["--since", "1d", "--sample", "5"], "--sample 5 draws from all lines, before --since"),
     ],
 )

@@ -118,7 +118,7 @@ def test_every_convention_is_read(form: str) -> None:
     assert logged.given.id == f"{1:016x}"
     assert logged.given.duration_ms == 250.0
     assert logged.given.timestamp is not None
-    assert logged.given.timestamp.isoformat() == "2026-01-01T00:00:00+00:00"
+    assert logged.given.timestamp.isoformat() == "2026-01-01T00:00:00.250000+00:00"
 
 
 def test_messages_as_events_are_read() -> None:

@@ -14,6 +14,7 @@ from agentv.types.bounds import ValueType
 from agentv.types.run_options import Flag, flags_of, run_options, type_of
 
 _SECONDS_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
+_MOST_SECONDS = 36_500 * 86400.0
 _SPAN_PATTERN = re.compile(r"(\d+(?:\.\d+)?) *([smhdw])")
 
 _OUTPUT_OPTIONS = (
@@ -77,7 +78,7 @@ class Span(click.ParamType[float]):
     name = "span"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return a time span in seconds. Raises click.BadParameter for 0 and for anything that is not a span.
+        """Return a time span in seconds. Raises click.BadParameter for anything else, 0, and more than a century.
 
         A float is returned as it is: click also passes values that are converted already.
         """
@@ -87,6 +88,8 @@ class Span(click.ParamType[float]):
         seconds = float(found[1]) * _SECONDS_PER_UNIT[found[2]] if found else 0.0
         if seconds <= 0:
             self.fail(f"{value!r} is not a time span; write a number with s, m, h, d or w: 45m, 12h, 7d", param, ctx)
+        if seconds > _MOST_SECONDS:
+            self.fail(f"{value!r} is too long; a time span is at most 36500d", param, ctx)
         return seconds
 
 

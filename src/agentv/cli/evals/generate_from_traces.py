@@ -164,8 +164,9 @@ class _AnswerReader:
             return
         self._mapped.update(logged.mapped)
         (given,) = self._cleaner.clean_all(logged.given)
-        if self.filter.wants(given, ResultKey("", "", "")):
-            self.cases.add(given, Origin(line.file, line.number, line.part, "", line.trace_id, line.span_id))
+        origin = Origin(line.file, line.number, line.part, "", line.trace_id, line.span_id)
+        if self.filter.wants(given, ResultKey("", "", ""), origin):
+            self.cases.add(given, origin)
 
     def notes(self) -> Iterator[str]:
         """Yield what in the files was not read as an answer, and which options found nothing."""

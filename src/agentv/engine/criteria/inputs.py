@@ -1,5 +1,6 @@
 """Inputs as the cases and answers that a run stores, and back again."""
 
+import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -25,6 +26,9 @@ from agentv.types.records.answer import Answer, Origin, ResultKey
 from agentv.types.records.run import CaseRecord
 
 _ID_LENGTH = 16
+_ROTATION = re.compile(r"[.-]\d[\d.T:_-]*$")
+"""What a program that rotates logs adds to their names: a number or a date."""
+_LOG_ENDINGS = (".jsonl", ".json", ".ndjson", ".log")
 
 
 def eval_id_of(given: EvaluationInput, source: str) -> str:
@@ -56,10 +60,20 @@ def suite_of_file(path: Path) -> str:
     return relative_name(path, find_repository_root(path.resolve().parent))
 
 
+def without_rotation(name: str) -> str:
+    """Return the name of a log without what compresses and rotates it: `a.jsonl` for `a.jsonl.1.gz`."""
+    return _ROTATION.sub("", name.removesuffix(".gz"))
+
+
 def target_of_file(file: str) -> str:
-    """Return the name of a file without its endings, for the target whose answers are in it; `stdin` for `-`."""
-    name = Path(file).name
-    for ending in (".gz", ".jsonl", ".json", ".ndjson", ".log"):
+    """Return the name of a file without its endings, for the target whose answers are in it; `stdin` for `-`.
+
+    A log that was rotated keeps the target that it had before.
+    """
+    name = Path(file).name.removesuffix(".gz") or Path(file).name
+    unrotated = without_rotation(name)
+    name = unrotated if unrotated.endswith(_LOG_ENDINGS) else name
+    for ending in _LOG_ENDINGS:
         name = name.removesuffix(ending) or name
     return "stdin" if name == "-" else name
 

@@ -111,7 +111,7 @@ class LogAnswers(Struct):
         if self.answers.is_finished(origin):
             return None
         if not isinstance(line, Line):
-            return self._unread(origin, line.message, line.target)
+            return None if self.filter.is_old(line.ended_at) else self._unread(origin, line.message, line.target)
         try:
             return self._task(line, origin)
         except EvalFileError as error:
@@ -137,7 +137,7 @@ class LogAnswers(Struct):
         self.answers.tasks.fitted(given.criteria)  # before a trial is taken: the line may have to be corrected
         source = source_of(origin.file, origin.line, origin.part)
         target = self._target_of(given, line.file)
-        if not self.filter.wants(given, self.answers.case_slot(given, target, source)):
+        if not self.filter.wants(given, self.answers.case_slot(given, target, source), origin):
             return None
         slot = self.answers.take_slot(given, target, source)
         if self.answers.is_piped_again(origin, slot, given.text):
@@ -154,7 +154,7 @@ class LogAnswers(Struct):
 
     def _unread(self, origin: Origin, message: str, target: str | None = None) -> CaseResult | None:
         slot = self.answers.unread_slot(origin, target)
-        if self.answers.is_piped_again(origin, slot) or not self.filter.wants_unread(slot.eval_id, message):
+        if self.answers.is_piped_again(origin, slot) or not self.filter.wants_unread(slot, origin, message):
             return None
         failure = Failure("config_error", message, stage="load")
         suite = self.answers.tasks.suite
@@ -201,8 +201,7 @@ def steps_note(steps: Mapping[str, int]) -> InputNote:
 
 
 def _origin_of(line: ReadLine) -> Origin:
-    ids = (line.trace_id, line.span_id) if isinstance(line, Line) else ("", "")
-    return Origin(line.file, line.number, line.part, content_digest(line), *ids)
+    return Origin(line.file, line.number, line.part, content_digest(line), line.trace_id, line.span_id)
 
 
 def named_value(given: EvaluationInput, name: str) -> str | None:

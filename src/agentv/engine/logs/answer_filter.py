@@ -11,7 +11,7 @@ from agentv.storage.run.find import list_run_folders, readable_run
 from agentv.storage.run.stored import StoredRun
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.input_notes import InputNote, left_out
-from agentv.types.records.answer import ResultKey
+from agentv.types.records.answer import Origin, ResultKey
 from agentv.types.records.result import CaseResult
 
 
@@ -24,21 +24,28 @@ class JudgedAnswers(Struct):
     def add(self, row: CaseResult) -> None:
         """Add a result. An answer whose evaluators failed is not judged."""
         if row.error is None:
-            self.keys.add(_key(row.slot.eval_id, row.slot.target, row.candidate_answer))
+            self.keys.add(_key(row.slot, row.origin, row.candidate_answer))
         elif row.error.stage == "load":
-            self.keys.add(_key(row.slot.eval_id, "", row.error.message))
+            self.keys.add(_unread_key(row.slot, row.origin, row.error.message))
 
-    def has(self, slot: ResultKey, answer: str) -> bool:
+    def has(self, slot: ResultKey, origin: Origin, answer: str) -> bool:
         """Return True if a run has judged this answer of a target to a case."""
-        return _key(slot.eval_id, slot.target, answer) in self.keys
+        return _key(slot, origin, answer) in self.keys
 
-    def has_unread(self, source: str, message: str) -> bool:
+    def has_unread(self, slot: ResultKey, origin: Origin, message: str) -> bool:
         """Return True if a run has reported a line with this problem."""
-        return _key(source, "", message) in self.keys
+        return _unread_key(slot, origin, message) in self.keys
 
 
-def _key(case: str, target: str, text: str) -> str:
-    return f"{case}\0{target}\0{text}"
+def _key(slot: ResultKey, origin: Origin | None, text: str) -> str:
+    """Return what is equal for an answer in each run; a span is the same whatever file or receiver it came by."""
+    target = slot.target if origin is None or not origin.span_id else ""
+    return f"{slot.eval_id}\0{target}\0{text}"
+
+
+def _unread_key(slot: ResultKey, origin: Origin | None, message: str) -> str:
+    place = slot.eval_id if origin is None or not origin.span_id else origin.span_id
+    return f"{place}\0\0{message}"
 
 
 def load_judged_answers(home: Path, name: str, *, without: str | None = None) -> JudgedAnswers:
@@ -65,21 +72,25 @@ class AnswerFilter(Struct):
     known: int = 0
     without_time: int = 0
 
-    def wants(self, given: EvaluationInput, slot: ResultKey) -> bool:
+    def wants(self, given: EvaluationInput, slot: ResultKey, origin: Origin) -> bool:
         """Return True for an answer that is to be judged."""
-        if self.since is not None and given.timestamp is None:
-            self.without_time += 1
-        elif self.since is not None and given.timestamp is not None and given.timestamp < self.since:
-            self.older += 1
+        if self.is_old(given.timestamp):
             return False
-        if self.judged is not None and self.judged.has(slot, given.text):
+        self.without_time += self.since is not None and given.timestamp is None
+        if self.judged is not None and self.judged.has(slot, origin, given.text):
             self.known += 1
             return False
         return True
 
-    def wants_unread(self, source: str, message: str) -> bool:
+    def is_old(self, ended_at: datetime | None) -> bool:
+        """Return True for an answer that ended before the time, and count it."""
+        is_old = self.since is not None and ended_at is not None and ended_at < self.since
+        self.older += is_old
+        return is_old
+
+    def wants_unread(self, slot: ResultKey, origin: Origin, message: str) -> bool:
         """Return True for a line with a problem that no earlier run has reported."""
-        is_known = self.judged is not None and self.judged.has_unread(source, message)
+        is_known = self.judged is not None and self.judged.has_unread(slot, origin, message)
         self.known += is_known
         return not is_known
 

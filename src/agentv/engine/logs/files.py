@@ -5,13 +5,13 @@ are no logs are reported before any line is read.
 """
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
+from agentv.engine.criteria.inputs import without_rotation
 from agentv.engine.logs.transcript_lines import Places, counted
 from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.datasets.transcripts import UNREADABLE, find_program, find_transcripts, read_start
@@ -24,8 +24,6 @@ from agentv.types.input_notes import InputNote
 _SUFFIXES = (".json", ".jsonl", ".ndjson", *BINARY_SUFFIXES)
 _NAMED_SUFFIXES = (*_SUFFIXES, *TABLE_SUFFIXES)
 """Endings of logs: a file with such a name is read as its name says, and its lines are reported one by one."""
-_ROTATION = re.compile(r"[.-]\d[\d.T:_-]*$")
-"""What a program that rotates logs adds to their names: a number or a date."""
 _START_BYTES = 2**16
 _JSON_STARTS = (b"{", b"[")
 _NO_LOGS = {
@@ -141,7 +139,7 @@ def _content_of(folder: Path) -> _Content:
 
 def _is_named_as_log(name: str) -> bool:
     """Return True for a name with the suffix of a log, also if the log was rotated, as in `a.jsonl.1`."""
-    return _ROTATION.sub("", name.removesuffix(".gz")).endswith(_SUFFIXES)
+    return without_rotation(name).endswith(_SUFFIXES)
 
 
 def _may_be_other_log(path: Path) -> bool:

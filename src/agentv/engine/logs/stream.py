@@ -101,9 +101,9 @@ class SampledLines:
         return [line for line in lines if self._sample.includes(self._hash_of(line))]
 
     def _hash_of(self, line: ReadLine) -> int:
-        return self._sample.hash_of(self._key(line)) if isinstance(line, Line) else 0
+        return self._sample.hash_of(self._key(line)) if line.data else 0
 
-    def _key(self, line: Line) -> bytes:
+    def _key(self, line: ReadLine) -> bytes:
         """Return the value by which a line is sampled: its sampling key, or the whole line if it has none."""
         key = None
         if self._sample.by:
@@ -192,7 +192,7 @@ class LogStream:
         previous: ReadLine | None = None
         async for batch in self._read():
             for index, line in enumerate(batch):
-                if line.part > 1 or (isinstance(line, Line) and line.span_id):  # numbered already
+                if line.part > 1 or line.span_id:  # numbered already
                     continue
                 if previous is not None and (previous.file, previous.number) == (line.file, line.number):
                     batch[index] = replace(line, part=previous.part + 1)

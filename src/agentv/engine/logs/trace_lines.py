@@ -2,8 +2,11 @@
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
 
 from agentv.execution.processes.line_stream import Line, LostLine, ReadLine
+from agentv.messages.logs.fields import logged_moment
 from agentv.storage.records.json_line import decode_value
 from agentv.telemetry.joining.answers import TracedAnswer
 from agentv.telemetry.joining.joining import Joiner, JoinOptions
@@ -113,13 +116,29 @@ class AnswerLines:
         self._parts[place] = part
         if len(self._parts) > _MOST_PLACES:
             self._parts.popitem(last=False)
+        data = compact_json(answer.to_line()).encode(errors="replace")
         if answer.error is not None:
-            return LostLine(*place, answer.error, part)
+            return LostLine(
+                *place,
+                answer.error,
+                part,
+                trace_id=answer.trace_id,
+                span_id=answer.span_id,
+                ended_at=_moment(answer.finished_ns),
+                data=data,
+            )
         return Line(
             *place,
-            compact_json(answer.to_line()).encode(errors="replace"),
+            data,
             part,
             trace_id=answer.trace_id,
             span_id=answer.span_id,
             is_open=answer.is_open,
         )
+
+
+def _moment(time_ns: int) -> datetime | None:
+    """Return the time as the log line of an answer has it; None without one."""
+    with suppress(ValueError):
+        return logged_moment(time_ns) if time_ns else None
+    return None

@@ -18,7 +18,7 @@ from agentv.loading.datasets.transcripts import (
     load_transcripts,
 )
 from agentv.messages.transcripts.reading import PROGRAM_NAMES, Program
-from agentv.messages.transcripts.turns import Conversation, Turn, answers_of
+from agentv.messages.transcripts.turns import Conversation, Turn, answers_of, turn_id
 from agentv.scoring.keys.identity import DigestSet
 from agentv.types.evaluation_input import moment_of
 from agentv.types.input_notes import InputNote, left_out
@@ -69,6 +69,7 @@ class TranscriptLines(Struct):
     """Files that have not changed since that time, which are not opened."""
     sessions: set[str] = field(default_factory=set)
     ids: DigestSet = field(default_factory=DigestSet)
+    failed_ids: DigestSet = field(default_factory=DigestSet)
 
     def files_of(self, folder: Path) -> Sequence[Path]:
         """Return the transcripts below a folder; its other files are counted."""
@@ -97,16 +98,18 @@ class TranscriptLines(Struct):
             return
         for answer in answers_of(conversation):
             turn, given = answer.turn, answer.given
+            number = turn_id(conversation, turn)
             if self._is_old(turn):
                 self.older.add(source_of(file, turn.asked.line))
-            elif turn.state == "failed":
-                yield LostLine(
-                    file, turn.asked.line, f"has no answer, because it failed: {turn.failure}", target=program
-                )
-            elif given is None:
+            elif turn.state != "failed" and given is None:
                 self.open_turns.add(source_of(file, turn.asked.line))
-            elif given.id is not None and not self.ids.add(given.id):
+            elif number is not None and not (self.ids if given else self.failed_ids).add(number):
                 self.copies.add(source_of(file, turn.asked.line))
+            elif given is None:
+                known = {"id": number, "session_id": conversation.session, "prompt": turn.asked.text}
+                reason = f"has no answer, because it failed: {turn.failure}"
+                data = json.dumps(known, separators=(",", ":")).encode()
+                yield LostLine(file, turn.asked.line, reason, target=program, data=data)
             else:
                 text = json.dumps(given.to_dict(), separators=(",", ":"))
                 yield Line(file, turn.asked.line, text.encode())

@@ -11,6 +11,7 @@ import re
 import stat
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from itertools import takewhile
 from json import JSONDecodeError
 from typing import TypeAlias
@@ -50,7 +51,7 @@ class Line(Struct, frozen=True):
 
 
 class LostLine(Struct, frozen=True):
-    """A line that could not be read, with the reason."""
+    """A line that could not be read, or an answer that failed, with the reason."""
 
     file: str
     number: int
@@ -58,6 +59,12 @@ class LostLine(Struct, frozen=True):
     part: int = 1
     target: str | None = None
     """The name of what wrote it, if it is known."""
+    trace_id: str = ""
+    span_id: str = ""
+    ended_at: datetime | None = None
+    """When the answer ended, if it is known."""
+    data: bytes = b""
+    """What is known of an answer that failed, by which it is sampled; empty for a line that could not be read."""
 
 
 ReadLine: TypeAlias = Line | LostLine

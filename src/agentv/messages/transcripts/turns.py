@@ -170,6 +170,11 @@ def answers_of(conversation: Conversation) -> Iterator[TurnAnswer]:
         yield TurnAnswer(turn, given)
 
 
+def turn_id(conversation: Conversation, turn: Turn) -> str | None:
+    """Return the id of a turn, which is the same in a copy of its session."""
+    return turn.asked.id or (f"{conversation.session}:{turn.asked.line}" if conversation.session else None)
+
+
 def _input_of(conversation: Conversation, turn: Turn, question: tuple[Message, ...]) -> EvaluationInput:
     response = Transcript(turn.steps).response()
     messages = list(response.output_messages or ())
@@ -179,7 +184,7 @@ def _input_of(conversation: Conversation, turn: Turn, question: tuple[Message, .
     return EvaluationInput(
         answer,
         message_history=(*question, *messages),
-        id=turn.asked.id or (f"{conversation.session}:{turn.asked.line}" if conversation.session else None),
+        id=turn_id(conversation, turn),
         session_id=conversation.session or None,
         target=conversation.program,
         model=response.model,

@@ -73,6 +73,11 @@ class TracedAnswer(Struct, frozen=True, kw_only=True):
         place = self.answer_place
         return "" if place is None else content_text(self.messages[place].content)
 
+    @property
+    def finished_ns(self) -> int:
+        """When it ended; never before its start, as with clocks that were set back."""
+        return max(self.start_ns, self.end_ns)
+
     def to_line(self) -> dict[str, JsonValue]:
         """Return the answer as a line of a log."""
         metadata: dict[str, JsonValue] = {**self.metadata}
@@ -91,7 +96,7 @@ class TracedAnswer(Struct, frozen=True, kw_only=True):
         if self.usage is not None:
             line["usage"] = usage_to_json(self.usage)
         if self.start_ns:
-            line["timestamp"] = self.start_ns
+            line["timestamp"] = self.finished_ns
             line["duration_ms"] = max(0.0, (self.end_ns - self.start_ns) / NS_PER_MS)
         return {key: value for key, value in line.items() if value is not None}
 
