@@ -183,6 +183,8 @@ def test_results_of_parallel_calls_belong_to_the_conversation(count: int, random
         "<local-command-stdout>x</local-command-stdout>",
         "<task-notification>done</task-notification>",
         "<bash-input>ls</bash-input>",
+        "<ide_opened_file>The user opened a.py</ide_opened_file>",
+        "<system-reminder>x</system-reminder>",
     ],
 )
 def test_texts_of_the_program_are_not_prompts(text: str) -> None:
@@ -193,6 +195,47 @@ def test_texts_of_the_program_are_not_prompts(text: str) -> None:
         claude_record("assistant", "3", "2", answer),
     ]
     assert prompts_of(read(records)) == ["Is it?"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<system-reminder>Be\nbrief.</system-reminder>\nIs it?",
+        [
+            {"type": "text", "text": "<ide_opened_file>The user opened a.py</ide_opened_file>"},
+            {"type": "text", "text": "<ide_selection>line 3</ide_selection>"},
+            {"type": "text", "text": "Is it?"},
+        ],
+    ],
+    ids=["one text", "the editor's"],
+)
+def test_what_the_program_puts_in_front_of_a_prompt_is_left_out(content: Any) -> None:
+    answer = [{"type": "text", "text": "Yes"}]
+    assert prompts_of(
+        read([claude_record("user", "1", None, content), claude_record("assistant", "2", "1", answer)])
+    ) == ["Is it?"]
+
+
+def test_what_claude_code_says_itself_when_a_session_is_resumed_is_no_answer() -> None:
+    call = [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]
+    none = [{"type": "text", "text": "No response requested."}]
+    own = {"model": "<synthetic>"}
+    records = [
+        claude_record("user", "1", None, "First"),
+        claude_record("assistant", "2", "1", [{"type": "text", "text": "Done"}], message={"id": "m", "model": "opus"}),
+        claude_record("user", "3", "2", "Continue from where you left off.", isMeta=True),
+        claude_record("assistant", "4", "3", none, message={"id": "n", **own}),
+        claude_record("user", "5", "4", "Killed"),
+        claude_record("assistant", "6", "5", call, message={"id": "o"}),
+        claude_record("user", "7", "6", "Continue from where you left off.", isMeta=True),
+        claude_record("assistant", "8", "7", none, message={"id": "p", **own}),
+    ]
+    conversation = read(records)
+
+    assert states_of(conversation.turns) == ["answered", "open"]
+    (first, _) = answers_of(conversation)
+    assert first.given is not None
+    assert (first.given.text, first.given.model) == ("Done", "opus")
 
 
 def test_a_command_is_a_prompt_only_if_the_agent_works_on_it() -> None:

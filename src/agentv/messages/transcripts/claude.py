@@ -4,6 +4,7 @@ A session file is a tree by `parentUuid`. Each content block of a message is a r
 of the message. Side chains, the work of subagents, are in files of their own, or in older versions among the records.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
@@ -83,11 +84,16 @@ _NOT_PROMPTS = (
     "<bash-",
     "<task-notification>",
     "<system-reminder>",
+    "<ide_",
     "<user-memory-input>",
     "Caveat:",
 )
 """How texts begin that the program puts into messages of the user."""
+_CONTEXT = re.compile(r"\A(?:\s*<(system-reminder|ide_\w+)>.*?</\1>\s*)+", re.DOTALL)
+"""What the program puts in front of a prompt, such as the file that is open in the editor."""
 _INTERRUPTION = "[Request interrupted by user"
+_NO_MODEL = "<synthetic>"
+"""The model of messages that the program itself wrote."""
 _COMMAND = ("<command-name>", "<command-message>")
 
 
@@ -192,8 +198,11 @@ def _text(value: JsonObject) -> str:
     if isinstance(content, str):
         return content
     texts = "\n".join(str(block["text"]) for block in _blocks(value) if text_of(block.get("text")))
-    has_files = any(block.get("type") in ("image", "document") for block in _blocks(value))
-    return texts or (ATTACHED if has_files else "")
+    return texts or (ATTACHED if _has_files(value) else "")
+
+
+def _has_files(value: JsonObject) -> bool:
+    return any(block.get("type") in ("image", "document") for block in _blocks(value))
 
 
 def _is_asked(record: Record) -> bool:
@@ -212,7 +221,7 @@ def _prompt_in(record: Record) -> Iterator[Asked | Interrupted]:
         return
     if value.get("type") != "user" or value.get("isMeta") is True or value.get("isCompactSummary") is True:
         return
-    text = _text(value)
+    text = _CONTEXT.sub("", _text(value)) or (ATTACHED if _has_files(value) else "")
     if text.startswith(_INTERRUPTION):
         yield Interrupted()
     elif text and not _results_in(value) and not text.startswith(_NOT_PROMPTS):
@@ -253,9 +262,12 @@ def _scoped(call: str, parent: str | None) -> str:
 
 def _assistant_steps(value: JsonObject, sides: "_SideChains", moment: str | None, parent: str | None) -> Iterator[Step]:
     message = object_of(value.get("message"))
-    if value.get("isApiErrorMessage") is True or value.get("error") is not None:
+    is_own_error = message.get("model") == _NO_MODEL and _text(value).startswith("API Error")
+    if value.get("isApiErrorMessage") is True or value.get("error") is not None or is_own_error:
         yield failure_of(_text(value) or "no details", {**value, "api_error_status": value.get("apiErrorStatus")})
         return
+    if message.get("model") == _NO_MODEL:
+        return  # "No response requested.", when a session is resumed
     if parent is None:
         yield SessionInfo(model=text_of(message.get("model")), finish_reason=text_of(message.get("stop_reason")))
     if (usage := sides.take_usage(value)) is not None:
