@@ -251,6 +251,19 @@ def states_of(turns: Sequence[Turn]) -> list[str]:
     return [turn.state for turn in turns]
 
 
+def test_an_answer_of_pi_that_the_user_stopped_is_no_failure() -> None:
+    half = [{"type": "text", "text": "Let me"}]
+    entries = [
+        {"role": "user", "content": "Stopped"},
+        {"role": "assistant", "content": half, "stopReason": "aborted"},
+        {"role": "user", "content": "Failed"},
+        {"role": "assistant", "content": [], "stopReason": "error", "errorMessage": "529 overloaded"},
+    ]
+    records = [{"type": "session", "id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/"}]
+    records += [{"type": "message", "message": each} for each in entries]
+    assert states_of(read(records).turns) == ["open", "failed"]
+
+
 def test_interrupted_failed_and_unfinished_prompts_have_no_answer() -> None:
     call = [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]
     text = [{"type": "text", "text": "Let me see"}]

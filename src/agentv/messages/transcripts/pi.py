@@ -16,7 +16,16 @@ from agentv.messages.transcripts.steps import (
     time_of_ms,
 )
 from agentv.messages.transcripts.tree import path_to_last
-from agentv.messages.transcripts.turns import ATTACHED, Asked, Conversation, Event, Record, Unread, make_turns
+from agentv.messages.transcripts.turns import (
+    ATTACHED,
+    Asked,
+    Conversation,
+    Event,
+    Interrupted,
+    Record,
+    Unread,
+    make_turns,
+)
 from agentv.types.json_value import JsonObject, JsonValue, object_of, objects_of
 from agentv.types.usage import Usage, read_cost, read_count
 
@@ -114,7 +123,9 @@ def _events_of(record: Record) -> Iterator[Event]:
             number = f"{entry['id']}-{entry.get('timestamp')}" if entry.get("id") else ""
             yield Asked(number, record.line, text, moment)
         case "assistant":
-            yield from read_pi_message(message, moment or "")
+            is_aborted = message.get("stopReason") == "aborted"  # by the user, with Esc
+            steps = read_pi_message(message, moment or "")
+            yield from (Interrupted() if is_aborted and isinstance(step, Failed) else step for step in steps)
         case "toolResult":
             output = parts_text(message.get("content"))
             failed = message.get("isError") is True
