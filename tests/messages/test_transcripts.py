@@ -259,7 +259,7 @@ def test_an_answer_of_pi_that_the_user_stopped_is_no_failure() -> None:
         {"role": "user", "content": "Failed"},
         {"role": "assistant", "content": [], "stopReason": "error", "errorMessage": "529 overloaded"},
     ]
-    records = [{"type": "session", "id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/"}]
+    records: list[dict[str, Any]] = [{"type": "session", "id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/"}]
     records += [{"type": "message", "message": each} for each in entries]
     assert states_of(read(records).turns) == ["open", "failed"]
 

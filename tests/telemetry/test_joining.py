@@ -108,6 +108,29 @@ def test_two_users_with_the_same_first_words_are_not_merged() -> None:
     assert any("may continue several conversations" in note.text for note in report.notes())
 
 
+def test_results_of_tools_go_to_the_user_whose_call_they_answer() -> None:
+    """Two users say the same, and the same tool is called with the same arguments; only the ids of the calls differ."""
+    asks, found = (
+        [json.loads(json.dumps(message).replace("c1", f"c{number}")) for number in (1, 2)] for message in (ASKS, FOUND)
+    )
+    tokens = {"gen_ai.usage.input_tokens": 100}
+    answers, report = join(
+        export(call(1, [user("Where?")], asks[0], more=tokens), call(2, [user("Where?")], asks[1])),
+        export(call(3, [user("Where?"), asks[0], found[0]], assistant("Here."), at_s=1)),
+        export(call(4, [user("Where?"), asks[1], found[1]], assistant("There."), at_s=1)),
+    )
+    used = {answer.text: answer.usage.input for answer in answers if answer.usage is not None}
+    assert used == {"Here.": 110, "There.": 20}
+    assert report.ambiguous == 0
+
+
+def test_calls_with_the_same_id_in_other_traces_are_answers_of_their_own() -> None:
+    """As of a program that counts its spans from 1 in each trace."""
+    calls = [call(1, [user(f"Question {trace}?")], ASKS, trace=trace) for trace in (1, 2)]
+    answers, report = join(export(*calls))
+    assert len(answers) == report.open == 2
+
+
 def test_an_id_of_a_conversation_keeps_users_apart() -> None:
     exports = [
         export(call(1, [user("Hi")], assistant("Hello"), more={"gen_ai.conversation.id": "a"})),

@@ -79,13 +79,26 @@ class OpenEnds(Struct):
             ends = self._ends.get(hashes[length - 1], ())
             found = bisect_left(ends, start_ns + _CLOCK_NS, key=_moment)
             if found:
-                self.ambiguous += found > 1
-                self._ends[hashes[length - 1]] = (*ends[: found - 1], *ends[found:])
+                fitting = None if found == 1 else self._with_calls(ends[:found], messages)
+                self.ambiguous += found > 1 and fitting is None
+                place = found - 1 if fitting is None else fitting
+                self._ends[hashes[length - 1]] = (*ends[:place], *ends[place + 1 :])
                 if len(ends) == 1:
                     del self._ends[hashes[length - 1]]
-                return self._taken(Link(ends[found - 1], length))
+                return self._taken(Link(ends[place], length))
         told = [each for each in messages if each.role != "system"]
         return self._find_asking(hashes, told, start_ns) or self._find_asker(scope, told, start_ns)
+
+    def _with_calls(self, ends: Sequence[End], messages: Sequence[Message]) -> int | None:
+        """Return the place of the only one of the newest ends whose calls of tools have results in the messages."""
+        given = {each.tool_call_id for each in messages if each.role == "tool"}
+        if not given:
+            return None
+        newest = range(max(0, len(ends) - _MOST_ASKERS), len(ends))
+        names = ((place, ends[place].name) for place in newest)
+        asking = ((place, self._asking[self._asked[name]][name]) for place, name in names if name in self._asked)
+        found = [place for place, asks in asking if asks.call_ids & given]
+        return found[0] if len(found) == 1 else None
 
     def _find_asking(self, hashes: Sequence[int], messages: Sequence[Message], start_ns: int) -> Link | None:
         """Return the newest end that asks for tools whose results a call has, though not what asks for them.

@@ -182,7 +182,7 @@ class Joiner:
             elif waiting:
                 group = [*waiting, each]
             group[-1] = each
-        name = each.root.span_id
+        name = f"{each.root.trace_id}/{each.root.span_id}"
         session = session or each.root.span_id
         if each.facts.response_id is not None:
             self._histories[name] = each.messages
