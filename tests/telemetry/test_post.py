@@ -54,6 +54,15 @@ def test_a_status_says_whether_to_try_again(status: str, is_retryable: bool, is_
     assert len(server.requests) == 1
 
 
+def test_a_web_page_is_no_acceptance() -> None:
+    """As the login page of a gateway, which has the status 200."""
+    with serving(reply("<html>Log in</html>", headers={"Content-Type": "text/html; charset=utf-8"})) as server:
+        outcome = send(server.url)
+    assert isinstance(outcome, Refused)
+    told = outcome.with_advice(keys="KEYS", url="the address")
+    assert (told.reason, told.is_retryable) == ("answered with a web page: check the address", False)
+
+
 @pytest.mark.parametrize(
     ("header", "seconds"),
     [

@@ -65,7 +65,7 @@ class Refused(Struct, frozen=True):
         match self.status:
             case 401 | 403:
                 return replace(self, reason=f"{self.reason}: check {keys}")
-            case 301 | 302 | 307 | 308 | 404 | 405:
+            case 200 | 301 | 302 | 307 | 308 | 404 | 405:
                 return replace(self, reason=f"{self.reason}: check {url}")
         return self
 
@@ -137,6 +137,8 @@ def _exchange(
         raise TimeoutError
     answer = response.read(_MAX_RESPONSE)
     if response.status in _OK:
+        if response.getheader("Content-Type", "").lower().startswith("text/html"):
+            return Refused("answered with a web page", 200)
         return Accepted(answer)
     retry_after_s = _retry_after_s(response.getheader("Retry-After", ""))
     return Refused(f"HTTP {response.status}", response.status, retry_after_s, answer)
