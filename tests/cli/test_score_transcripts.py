@@ -143,6 +143,9 @@ def test_since_counts_from_the_end_of_an_answer_in_traces(score: Call) -> None:
     assert code == 3
     assert "older than --since: 2 answers" in out
     rows = {row["span_id"]: row["status"] for row in rows_of_latest()}
+    _, told = score("--json", "--no-store", "--since", "1h")
+    (error,) = json.loads(told)["errors"]
+    assert (error["trace_id"], error["span_id"]) == (f"{3:032x}", f"{3:016x}")
     assert rows == {f"{1:016x}": "pass", f"{3:016x}": "error"}
 
 

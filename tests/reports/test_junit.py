@@ -4,6 +4,7 @@ from xml.etree import ElementTree as ET
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, hostile_detail, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
 from tests.support.stored import make_result
@@ -74,3 +75,9 @@ def test_hostile_texts_are_texts() -> None:
 def test_every_text_is_valid_xml(text: str) -> None:
     detail = hostile_detail(text)
     ET.fromstring(junit(report_of([detail.result]), tools_of([detail])).encode())
+
+
+def test_a_row_from_a_trace_names_it() -> None:
+    traced = replace(FAILED, file="otlp", line=3, line_digest="d", trace_id="4bf92f", span_id="00f067")
+    (failure,) = ET.fromstring(written(traced)).iter("failure")
+    assert (failure.text or "").splitlines()[-1] == "from: otlp:3, trace 4bf92f, span 00f067"

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from msgspec.structs import replace
 from tests.reports.rows import REPORT
 
 from agentv.reports.run.report_json import report_text
@@ -36,3 +37,9 @@ def test_groups_say_by_what_and_keep_errors_apart() -> None:
     (group,) = READ["groups"]
     assert (group["by"], group["name"], group["rows"], group["judged"]) == ("tag", "refund", 5, 4)
     assert group["counts"]["error"] == 1
+
+
+def test_a_result_from_a_trace_names_it() -> None:
+    failing = replace(REPORT.failing[0], line_digest="d", file="a.jsonl", line=3, trace_id="4bf92f", span_id="00f067")
+    (first, *_) = json.loads(report_text(replace(REPORT, failing=[failing])))["failing"]
+    assert first["origin"] == {"file": "a.jsonl", "line": 3, "trace_id": "4bf92f", "span_id": "00f067"}

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from msgspec.structs import replace
 from tests.reports.hostile_run import HOSTILE_REPORT, HOSTILE_TOOLS, report_of, tools_of
 from tests.reports.rows import FAILED, PASSED, UNANSWERED
 from tests.support.stored import make_result
@@ -32,6 +33,11 @@ def test_a_row_that_did_not_pass_is_a_result_at_its_file_and_line() -> None:
         ],
         "partialFingerprints": {"slot/v1": "evals/refunds.yaml refund-7 agent-v2 0"},
     }
+
+
+def test_a_row_from_a_trace_names_it() -> None:
+    (result,) = run_of(replace(FAILED, trace_id="4bf92f", span_id="00f067"))["results"]
+    assert result["properties"] == {"trace_id": "4bf92f", "span_id": "00f067"}
 
 
 def test_every_result_names_a_rule_that_is_there() -> None:

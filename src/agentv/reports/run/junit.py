@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from agentv.reports.document.blocks import plain
 from agentv.reports.run.failed_cases import case_texts, gate_heading
 from agentv.reports.run.formats import Format, ReportTools
-from agentv.reports.run.row_text import LABELS_WITHOUT_TARGET, PLAIN_LABELS, whole_reason
+from agentv.reports.run.row_text import LABELS_WITHOUT_TARGET, PLAIN_LABELS, origin_text, whole_reason
 from agentv.reports.text.printable import one_line, printable
 from agentv.scoring.results.aggregation import row_state
 from agentv.types.events import RunEnded, RunEvent
@@ -139,7 +139,12 @@ def _outcome(row: CaseResult, kind: str, named: NamedCase | None) -> str:
     reason = whole_reason(row)
     message = reason if len(reason) <= _MAX_MESSAGE_CHARS else f"{reason[:_MAX_MESSAGE_CHARS]}…"
     type_ = row.error.kind if row.error is not None else row_state(row)
-    text = reason if named is None else "\n".join((plain(gate_heading(named[0])), *_labelled_texts(named[1]), reason))
+    if named is not None:
+        text = "\n".join((plain(gate_heading(named[0])), *_labelled_texts(named[1]), reason))
+    elif row.origin is not None and row.origin.trace_id:  # the place without one is in the attributes
+        text = f"{reason}\nfrom: {origin_text(row.origin)}"
+    else:
+        text = reason
     return f"<{kind} {_attributes({'message': message, 'type': type_})}>{escape(printable(text))}</{kind}>"
 
 

@@ -226,4 +226,5 @@ def _failing(result: CaseResult) -> Mapping[str, JsonValue]:
         "verdict": result.verdict,
         "score": result.score,
         "reason": row_reason(result),
+        **({} if result.origin is None else {"origin": result.origin.to_json()}),
     }

@@ -62,10 +62,12 @@ def _result(row: CaseResult) -> JsonObject:
         location["region"] = {"startLine": row.line}
     slot = row.slot
     prompt = "" if slot.prompt is None else f" {slot.prompt}"
+    ids: JsonObject = {name: each for name, each in (("trace_id", row.trace_id), ("span_id", row.span_id)) if each}
     return {
         "ruleId": f"agentv/{state}",
         "level": _LEVELS[state],
         "message": {"text": f"{PLAIN_LABELS.label(row)}: {row_reason(row)}"},
         "locations": [{"physicalLocation": location}],
         "partialFingerprints": {"slot/v1": f"{slot.suite} {slot.eval_id} {slot.target} {slot.trial}{prompt}"},
+        **({"properties": ids} if ids else {}),
     }

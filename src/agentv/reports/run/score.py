@@ -270,5 +270,6 @@ def _line(row: CaseResult) -> JsonValue:
         "state": row_state(row),
         "score": row.score,
         "session_id": row.session,
+        **{name: each for name, each in (("trace_id", row.trace_id), ("span_id", row.span_id)) if each},
         "reason": line_reason(row),
     }
