@@ -183,6 +183,10 @@ def test_half_a_surrogate_pair_in_a_json_line_is_a_located_problem() -> None:
     ("line", "said"),
     [
         ('{"a": 1,}', "1:9  $  this line is not valid JSON: a key in double quotes is missing here"),
+        (
+            "{",
+            "1:2  $  this line is only the beginning of a JSON value: write each on one line, or name the file .json",
+        ),
         ("{'a': 1}", "1:2  $  this line is not valid JSON: a key in double quotes is missing here"),
         ('{"a" 1}', "1:6  $  this line is not valid JSON: a ':' is missing here"),
         ('{"a": 1 "b": 2}', "1:9  $  this line is not valid JSON: a ',' is missing here"),
