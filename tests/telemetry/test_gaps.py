@@ -54,6 +54,39 @@ def test_results_alone_continue_the_call_that_requests_them() -> None:
     assert (report.ambiguous, [each.is_open for each in answers]) == (0, [False, True])
 
 
+def cut(made: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return a span with the beginning of a value, as a limit of the length of attributes leaves it."""
+    return {
+        **made,
+        "attributes": [
+            attribute(each["key"], each["value"]["stringValue"][:30]) if each["key"] == key else each
+            for each in made["attributes"]
+        ],
+    }
+
+
+def test_an_answer_that_was_cut_is_an_error_that_says_so() -> None:
+    made = cut(call(1, [user("Where?")], assistant("Here.")), "gen_ai.output.messages")
+    (answer,), _ = join(export(made))
+    assert answer.error is not None
+    assert "gen_ai.output.messages is not a list of messages; if it was cut, raise" in answer.error
+
+
+def test_a_question_that_was_cut_is_an_error_that_says_so() -> None:
+    made = cut(call(1, [user("Where?")], assistant("Here.")), "gen_ai.input.messages")
+    (answer,), _ = join(export(made))
+    assert answer.error is not None
+    assert "gen_ai.input.messages is not a list of messages; if it was cut, raise" in answer.error
+
+
+def test_an_answer_in_an_agent_is_read_though_the_input_of_its_call_was_cut() -> None:
+    made = cut(inside(2, [user("Where?")], assistant("Here.")), "gen_ai.input.messages")
+    (answer,), report = join(export(root(), made))
+    assert (answer.text, answer.error) == ("Here.", None)
+    (note,) = report.notes()
+    assert "gen_ai.input.messages is not a list of messages; if it was cut, raise" in note.text
+
+
 def test_results_with_ids_of_their_own_continue_the_newest_call_that_requests_any() -> None:
     found = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "other", "response": "here"}]}
     (answer,), _ = join(export(call(1, [user("Where?")], ASKS)), export(call(2, [found], assistant("Here."), at_s=1)))
