@@ -300,6 +300,21 @@ def test_a_call_that_two_instrumentations_record_beside_each_other_counts_once()
     assert (answer.usage.input, answer.usage.requests) == (30, 3)
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"), [(("openai.response", "Response"), (1, 1)), (("chat", "chat"), (2, 0))], ids=["two", "one"]
+)
+def test_a_call_that_two_instrumentations_record_in_traces_of_their_own_counts_once(
+    names: tuple[str, str], expected: tuple[int, int]
+) -> None:
+    """A response of the same instrumentation is one of a cache, which is another answer."""
+    made = [
+        {**call(number, [user("Where?")], assistant("Here."), more={"gen_ai.response.id": "r"}), "name": name}
+        for number, name in enumerate(names, start=1)
+    ]
+    answers, report = join(export(*made))
+    assert (len(answers), report.doubled) == expected
+
+
 def test_a_stream_has_answers_as_soon_as_enough_time_has_passed() -> None:
     joiner = Joiner(JoinOptions(is_endless=True))
     found = []

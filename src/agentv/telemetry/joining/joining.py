@@ -13,6 +13,7 @@ from agentv.telemetry.joining.agent_logs import AgentLogs
 from agentv.telemetry.joining.answers import TracedAnswer, join_turns
 from agentv.telemetry.joining.chains import without_system
 from agentv.telemetry.joining.closed import ClosedTraces
+from agentv.telemetry.joining.copies import RecordedCalls
 from agentv.telemetry.joining.history import End, OpenEnds, input_keys, without_silence
 from agentv.telemetry.joining.merging import merged_spans
 from agentv.telemetry.joining.report import JoinReport
@@ -83,6 +84,7 @@ class Joiner:
         self._agents = AgentLogs(self.report.without_content, self.report.without_answer, self.report.problems)
         self._closed = ClosedTraces() if self._options.is_endless else None
         self._unanswered = _SilentCalls(self.report.without_answer)
+        self._recorded = RecordedCalls()
         self._now_ns = self._closed_ns = 0
 
     def add(self, span: Span, *, file: str = "", line: int = 0, file_number: int = 0) -> None:
@@ -201,6 +203,10 @@ class Joiner:
         """Return True for a copy of a call, and for one without messages or an answer, which is counted."""
         response_id = each.facts.response_id
         if (not each.root.trace_id or not each.messages) and self._silent.is_known(response_id):
+            return True
+        is_told = each.is_answered and not each.is_silent
+        if each.is_call and is_told and self._recorded.is_copy(each.root, response_id):
+            self.report.doubled += 1
             return True
         if each.is_silent:
             self._silent.count(each.root.scope, response_id)
