@@ -251,6 +251,32 @@ def states_of(turns: Sequence[Turn]) -> list[str]:
     return [turn.state for turn in turns]
 
 
+def test_a_text_before_a_call_that_is_not_written_yet_is_no_answer() -> None:
+    text = [{"type": "text", "text": "Let me see"}]
+    records = [
+        claude_record("user", "1", None, "Do it"),
+        claude_record("assistant", "2", "1", text, message={"id": "m", "stop_reason": "tool_use"}),
+    ]
+    assert states_of(read(records).turns) == ["open"]
+    records[1]["message"]["stop_reason"] = "end_turn"
+    assert states_of(read(records).turns) == ["answered"]
+
+
+def test_what_a_resumed_session_repeats_under_new_ids_is_a_copy() -> None:
+    """Claude Code 1.0.83 with `-p --continue`; the copies have no id of a request."""
+    text = [{"type": "text", "text": "Yes"}]
+    later = {"timestamp": "2026-01-01T00:00:03.000Z", "requestId": "r"}
+    records = [
+        claude_record("user", "1", None, "First"),
+        claude_record("assistant", "2", "1", text, message={"id": "m1"}),
+        claude_record("user", "3", "2", "Second"),
+        claude_record("assistant", "4", "3", text, message={"id": "m2"}, **later),
+    ]
+    conversation = read(records)
+    assert [turn.is_copy for turn in conversation.turns] == [True, False]
+    assert prompts_of(conversation) == ["First", "Second"]
+
+
 def test_an_answer_of_pi_that_the_user_stopped_is_no_failure() -> None:
     half = [{"type": "text", "text": "Let me"}]
     entries = [

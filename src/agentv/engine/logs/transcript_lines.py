@@ -103,7 +103,7 @@ class TranscriptLines(Struct):
                 self.older.add(source_of(file, turn.asked.line))
             elif turn.state != "failed" and given is None:
                 self.open_turns.add(source_of(file, turn.asked.line))
-            elif number is not None and not (self.ids if given else self.failed_ids).add(number):
+            elif turn.is_copy or (number is not None and not (self.ids if given else self.failed_ids).add(number)):
                 self.copies.add(source_of(file, turn.asked.line))
             elif given is None:
                 known = {"id": number, "session_id": conversation.session, "prompt": turn.asked.text}

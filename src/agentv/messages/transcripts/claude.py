@@ -5,11 +5,13 @@ of the message. Side chains, the work of subagents, are in files of their own, o
 """
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agentv.messages.shapes.fields import milliseconds_between
 from agentv.messages.transcripts.steps import (
     Called,
     Failed,
@@ -129,7 +131,7 @@ def read_claude_session(records: Iterable[Record], side_chains: Iterable[Record]
     return Conversation(
         program="claude",
         session=str(first.get("sessionId") or ""),
-        turns=_with_costs(turns, listed),
+        turns=_with_copies(_with_costs(turns, listed), path),
         metadata=_metadata(main),
         subagent_of=str(first.get("sessionId")) if is_subagents else None,
         abandoned=tuple(each.line for each in others if _is_asked(each)),
@@ -347,6 +349,32 @@ def _agent_of(value: JsonObject, roots: dict[str, str]) -> str:
     root = roots.get(str(value.get("parentUuid"))) or _text(value)
     roots[str(value.get("uuid"))] = root
     return root
+
+
+_COPY_MS = 100
+"""A copy has the times at which the session was resumed; no model answers as fast."""
+
+
+def _with_copies(turns: Sequence[Turn], path: Sequence[Record]) -> tuple[Turn, ...]:
+    """Return the turns, marked as copies if an earlier session has them.
+
+    Some versions repeat a session that they resume, with other ids, other times and without the ids of requests.
+    """
+    answers = [
+        each
+        for each in path
+        if each.value.get("type") == "assistant" and object_of(each.value.get("message")).get("model") != _NO_MODEL
+    ]
+    if not any("requestId" in each.value for each in answers):
+        return tuple(turns)
+    ends = [*(turn.asked.line for turn in turns[1:]), sys.maxsize]
+    marked = []
+    for turn, end in zip(turns, ends, strict=True):
+        own = [each.value for each in answers if turn.asked.line < each.line < end]
+        took_ms = milliseconds_between(turn.asked.at or "", turn.ended_at or "")
+        is_copy = bool(own) and took_ms is not None and took_ms < _COPY_MS
+        marked.append(replace(turn, is_copy=is_copy and not any("requestId" in each for each in own)))
+    return tuple(marked)
 
 
 def _with_costs(turns: Sequence[Turn], records: Sequence[Record]) -> tuple[Turn, ...]:

@@ -57,12 +57,18 @@ Event: TypeAlias = Asked | Step | Interrupted
 TurnState: TypeAlias = Literal["answered", "failed", "open"]
 
 
+_AT_WORK = "tool_use"
+"""The finish reason of a text that a call of a tool follows, though the call is not written yet (Claude Code)."""
+
+
 class Turn(Struct, frozen=True):
     """One prompt of the user, and what the agent did until the next."""
 
     asked: Asked
     steps: tuple[Step, ...] = ()
     is_interrupted: bool = False
+    is_copy: bool = False
+    """True if an earlier session has the turn, and this one repeats it under another id."""
 
     @property
     def state(self) -> TurnState:
@@ -74,10 +80,13 @@ class Turn(Struct, frozen=True):
     def _ends_with_answer(self) -> bool:
         calls = {step.id for step in self.steps if isinstance(step, Called) and step.parent is None}
         is_answer = False
+        reason = None
         for step in self.steps:
             match step:
                 case Concluded():
                     return True
+                case SessionInfo():
+                    reason = step.finish_reason
                 case Said(parent=None):
                     is_answer = True
                 case Called(parent=None):
@@ -86,7 +95,7 @@ class Turn(Struct, frozen=True):
                     is_answer = False
                 case _:
                     pass
-        return is_answer
+        return is_answer and reason != _AT_WORK
 
     @property
     def ended_at(self) -> str | None:
