@@ -113,16 +113,30 @@ def chat(given: Any, output: Any = REPLIED) -> dict[str, Any]:
         (chat(["Where?"]), f"$.attributes.gen_ai.input.messages is not a list of messages{CUT}"),
         (chat([user("Where?"), "When?"]), f"$.attributes.gen_ai.input.messages is not a list of messages{CUT}"),
         (
-            {"ai.operationId": "ai.generateText", "ai.prompt": '{"prompt": "Wh', "ai.response.text": "Here."},
-            f"$.attributes.ai.prompt is not a JSON object{CUT}",
-        ),
-        (
             {f"{ADK}request": ADK_ASKED[:-9], f"{ADK}response": ADK_REPLIED},
             f"$.attributes.{ADK}request is not a JSON object{CUT}",
         ),
         (
             {"request_data": '{"messages": [{"ro', "response_data": LOGFIRE_REPLIED},
             f"$.attributes.request_data is not a JSON object{CUT}",
+        ),
+        (
+            {**OPENINFERENCE, "llm.input_messages": '[{"message": {"ro'},
+            f"$.attributes.llm.input_messages is not a list of messages{CUT}",
+        ),
+    ],
+)
+def test_a_call_whose_input_cannot_be_read_is_an_error_with_its_place(attributes: dict[str, Any], problem: str) -> None:
+    (answer,), _ = join(export(span(1, None, attributes)))
+    assert (answer.text, answer.error) == ("", f"cannot be read: {problem}")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "problem"),
+    [
+        (
+            {"ai.operationId": "ai.generateText", "ai.prompt": '{"prompt": "Wh', "ai.response.text": "Here."},
+            f"$.attributes.ai.prompt is not a JSON object{CUT}",
         ),
         (
             {"pydantic_ai.all_messages": ASKED[:-9], "final_result": "Here."},
@@ -132,13 +146,9 @@ def chat(given: Any, output: Any = REPLIED) -> dict[str, Any]:
             {"all_messages_events": '[{"event.name": "gen_ai.user.message"}, 5]', "final_result": "Here."},
             f"$.attributes.all_messages_events is not a list of messages{CUT}",
         ),
-        (
-            {**OPENINFERENCE, "llm.input_messages": '[{"message": {"ro'},
-            f"$.attributes.llm.input_messages is not a list of messages{CUT}",
-        ),
     ],
 )
-def test_an_input_that_cannot_be_read_is_noted_with_its_place(attributes: dict[str, Any], problem: str) -> None:
+def test_an_agents_input_that_cannot_be_read_is_noted_with_its_place(attributes: dict[str, Any], problem: str) -> None:
     (answer,), report = join(export(span(1, None, attributes)))
     assert answer.text == "Here."
     assert [note.text for note in report.notes()] == [f"not read in 1 span: {problem}"]

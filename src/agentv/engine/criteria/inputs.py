@@ -1,6 +1,5 @@
 """Inputs as the cases and answers that a run stores, and back again."""
 
-import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -8,6 +7,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from agentv.engine.calling.given_answer import metadata_of, question_of
+from agentv.engine.logs.files import without_rotation
 from agentv.loading.files.places import find_repository_root
 from agentv.loading.suites.suites import relative_name
 from agentv.scoring.keys.identity import digest
@@ -26,8 +26,6 @@ from agentv.types.records.answer import Answer, Origin, ResultKey
 from agentv.types.records.run import CaseRecord
 
 _ID_LENGTH = 16
-_ROTATION = re.compile(r"[.-]\d[\d.T:_-]*$")
-"""What a program that rotates logs adds to their names: a number or a date."""
 _LOG_ENDINGS = (".jsonl", ".json", ".ndjson", ".log")
 
 
@@ -58,11 +56,6 @@ def case_of_input(given: EvaluationInput, eval_id: str, location: Location | Non
 def suite_of_file(path: Path) -> str:
     """Return the path of a configuration as the name of a suite: relative to the repository root."""
     return relative_name(path, find_repository_root(path.resolve().parent))
-
-
-def without_rotation(name: str) -> str:
-    """Return the name of a log without what compresses and rotates it: `a.jsonl` for `a.jsonl.1.gz`."""
-    return _ROTATION.sub("", name.removesuffix(".gz"))
 
 
 def target_of_file(file: str) -> str:

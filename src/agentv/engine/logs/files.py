@@ -5,13 +5,13 @@ are no logs are reported before any line is read.
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from agentv.engine.criteria.inputs import without_rotation
 from agentv.engine.logs.transcript_lines import Places, counted
 from agentv.execution.processes.line_stream import STDIN
 from agentv.loading.datasets.transcripts import UNREADABLE, find_program, find_transcripts, read_start
@@ -24,6 +24,8 @@ from agentv.types.input_notes import InputNote
 _SUFFIXES = (".json", ".jsonl", ".ndjson", *BINARY_SUFFIXES)
 _NAMED_SUFFIXES = (*_SUFFIXES, *TABLE_SUFFIXES)
 """Endings of logs: a file with such a name is read as its name says, and its lines are reported one by one."""
+_ROTATION = re.compile(r"[.-]\d[\d.T:_-]*$")
+"""What a program that rotates logs adds to their names: a number or a date."""
 _START_BYTES = 2**16
 _JSON_STARTS = (b"{", b"[")
 _NO_LOGS = {
@@ -135,6 +137,11 @@ def _content_of(folder: Path) -> _Content:
         elif _may_be_other_log(path):
             others.append(str(path))
     return _Content(logs, others)
+
+
+def without_rotation(name: str) -> str:
+    """Return the name of a log without what compresses and rotates it: `a.jsonl` for `a.jsonl.1.gz`."""
+    return _ROTATION.sub("", name.removesuffix(".gz"))
 
 
 def _is_named_as_log(name: str) -> bool:

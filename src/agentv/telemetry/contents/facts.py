@@ -36,8 +36,6 @@ class Facts(Struct, frozen=True, kw_only=True):
     """Why the span failed, if a convention has an attribute of its own for it."""
     problem: str | None = None
     """Why a part of the span could not be read."""
-    is_cut: bool = False
-    """True if the input was cut, so that only the output can be read."""
 
     @property
     def given(self) -> tuple[Message, ...]:

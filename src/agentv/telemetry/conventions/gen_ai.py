@@ -45,7 +45,6 @@ _RESULTS = (
     *("gcp.vertex.agent.tool_response", "tool.result"),
 )
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
-_FORM = "a list of messages"
 _INPUT_OF_SENTRY = "gen_ai.request.messages"
 _WEAVE_WORKFLOW = "weave.openai_agents.task.workflow_name"
 """The name of a run of the OpenAI Agents SDK, whose span has no operation."""
@@ -76,7 +75,6 @@ def read_gen_ai(span: Span) -> Facts:
         recorded = {key: attributes.get(key) for key in (_INPUT, _INPUT_OF_SENTRY, _OUTPUT)}
         recorded[_OUTPUT] = whole_output(parsed(recorded[_OUTPUT]))
         messages = {key: listed_messages(value, f"$.attributes.{key}") or () for key, value in recorded.items()}
-    lost_input = unread(recorded, {_INPUT: messages.get(_INPUT)}, _FORM)
     return Facts(
         kind=kind,
         is_guess=is_guess,
@@ -87,8 +85,7 @@ def read_gen_ai(span: Span) -> Facts:
         output=messages.get(_OUTPUT) or (() if kind == "tool" else _response(attributes)),
         tool=tool,
         usage=usage_at(attributes, "gen_ai.usage"),
-        problem=lost_input or unread(recorded, messages, _FORM) or _wrong_count(attributes),
-        is_cut=lost_input is not None,
+        problem=unread(recorded, messages, "a list of messages") or _wrong_count(attributes),
         cost_usd=known_cost(first(attributes, "gen_ai.usage.cost", "gen_ai.cost.total_cost", "operation.cost")),
         model=text_at(attributes, "gen_ai.response.model", "gen_ai.request.model"),
         session=session_of(attributes),

@@ -245,7 +245,7 @@ def _is_only_agent(members: Sequence[ReadSpan]) -> bool:
 def _call(read: ReadSpan, tools: Sequence[ToolCall]) -> Invocation:
     facts = read.facts or Facts()
     given = facts.given
-    is_lost = facts.is_cut and not facts.input  # what it answers and continues is not known
+    is_lost = facts.problem is not None and not facts.input  # what it answers and continues is not known
     messages = () if is_lost else with_results((*given, *facts.output), tools)
     return Invocation(
         root=read.span,
