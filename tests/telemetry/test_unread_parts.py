@@ -266,3 +266,15 @@ def test_an_unread_turn_of_a_conversation_is_noted() -> None:
     assert (whole.text, whole.error) == ("Soon.", None)
     (note,) = report.notes()
     assert note.text.startswith(f"not read in 1 span: gen_ai messages: {PLACE}[0].content[0].toolUse must be")
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"events": "3"}, {"events": '[{"a": 1}]'}, {"request_data": "name=Ann"}, {"response_data": ["a"]}]
+)
+def test_attributes_of_other_programs_with_common_names_are_no_messages(attributes: dict[str, Any]) -> None:
+    run = span(1, None, {**chat(ASKED), "gen_ai.operation.name": "invoke_agent"})
+    other = {**span(3, None, attributes), "traceId": "9" * 32}
+    answers, report = join(export(run, span(2, 1, attributes), other))
+    assert [(each.text, each.error) for each in answers] == [("Here.", None)]
+    (note,) = report.notes()
+    assert note.text == "1 trace has no agent and no call of a model, so that there is no answer"

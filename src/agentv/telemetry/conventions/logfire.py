@@ -40,7 +40,7 @@ def read_logfire(span: Span) -> Facts:
 def _read_call(span: Span) -> Facts:
     data = {key: object_of(parsed(span.attributes.get(key))) for key in ("request_data", "response_data")}
     request, response = data.values()
-    problem = unread(span.attributes, data, "a JSON object")
+    problem = unread(span.attributes, data, "a JSON object", begin="{")
     given = first(request, "messages", "input", "contents", "prompt")
     message = first(response, "message", "output", "combined_chunk_content", "content", "text")
     if message is None and given is not None and "output" in span.attributes:

@@ -29,7 +29,7 @@ def read_pydantic_ai(span: Span) -> Facts:
         input=whole[: last + 1],
         output=whole[last + 1 :] or (said(result, "assistant", "$.attributes.final_result") if is_agent else ()),
         usage=usage_at(attributes, "gen_ai.aggregated_usage"),
-        problem=unread(attributes, {key: whole}, "a list of messages"),
+        problem=unread(attributes, {key: whole}, "a list of messages", begin="[{" if key == "events" else ""),
         model=text_at(attributes, "model_name"),
     )
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from agentv.telemetry.contents.facts import Facts
+from agentv.telemetry.contents.facts import Facts, Kind
 from agentv.telemetry.conventions.agent_framework import read_agent_framework
 from agentv.telemetry.conventions.ai_sdk import read_ai_sdk
 from agentv.telemetry.conventions.decorators import AGENTOPS, JUDGMENT, LAMINAR, LANGWATCH, reader_of
@@ -45,6 +45,8 @@ class Convention(NamedTuple):
     read: Callable[[Span], Facts]
     source: str
     """The repositories and commits in which the names were read, as `owner/name@commit`."""
+    unread_kind: Kind | None = None
+    """The kind of a span whose messages cannot be read, if nothing else shows its kind."""
 
 
 CONVENTIONS: Final[Sequence[Convention]] = (
@@ -101,6 +103,7 @@ CONVENTIONS: Final[Sequence[Convention]] = (
         ("gcp.vertex.agent.llm_",),
         read_google_adk,
         "google/adk-js@c638e7e22b37 google/adk-python@ce2eb863b80b",
+        "model",
     ),
     Convention(
         "Pipecat",
@@ -140,10 +143,7 @@ _DETAILS = "gen_ai.client.inference.operation.details"
 
 
 def read_facts(span: Span) -> Facts | None:
-    """Return what a span says by all its conventions, the first one that says a thing; None if none is known.
-
-    A span of no known kind whose messages cannot be read counts as a call of a model, so that this is reported.
-    """
+    """Return what a span says by all its conventions, the first one that says a thing; None if none is known."""
     span = _with_details(span)
     present = 0
     for name in span.attributes:
@@ -151,14 +151,12 @@ def read_facts(span: Span) -> Facts | None:
     for event in span.events:
         present |= _conventions_of(event.name)
     merged: dict[str, object] = {}
-    is_read = True
     for number, convention in enumerate(CONVENTIONS):
         if not present >> number & 1:
             continue
         try:
             facts = convention.read(span)
         except MessageError as error:
-            is_read = False
             merged.setdefault("problem", f"{convention.name}: {error.at} {error.what}")
             facts = _read_without_content(convention, span)
         for name in Facts.__struct_fields__:
@@ -167,15 +165,14 @@ def read_facts(span: Span) -> Facts | None:
                 continue
             if not merged.get(name) or (name in ("input", "output") and _says_more(value, merged[name])):
                 merged[name] = value
-    if not is_read and "kind" not in merged:
-        merged |= {"kind": "model", "is_guess": True}
     return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
 
 
 def _read_without_content(convention: Convention, span: Span) -> Facts:
     """Return what a span says besides its messages, which cannot be read: its kind, its tokens and others."""
     attributes = {name: value for name, value in span.attributes.items() if not name.startswith(_CONTENT)}
-    return convention.read(replace(span, attributes=attributes, events=()))
+    facts = convention.read(replace(span, attributes=attributes, events=()))
+    return facts if convention.unread_kind is None else replace(facts, kind=convention.unread_kind)
 
 
 @lru_cache(maxsize=10_000)

@@ -23,14 +23,18 @@ def text_at(value: JsonObject, *names: str) -> str | None:
 _NOTHING: tuple[JsonValue, ...] = (None, "", "null", "[]", "{}", [], {})
 
 
-def unread(attributes: JsonObject, read: Mapping[str, object], form: str) -> str | None:
+def unread(attributes: JsonObject, read: Mapping[str, object], form: str, *, begin: str = "") -> str | None:
     """Return which attribute says something of which nothing was read; None if there is none.
 
-    `read` has what was read of each attribute, and `form` names what each should be, such as `a JSON object`.
+    `read` has what was read of each attribute, and `form` names what each should be, such as `a JSON object`. If other
+    programs may use the names, too, only texts that begin with `begin` count.
     """
-    name = next((name for name, found in read.items() if not found and attributes.get(name) not in _NOTHING), None)
-    advice = "if it was cut, raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"
-    return None if name is None else f"$.attributes.{name} is not {form}; {advice}"
+    for name, found in read.items():
+        value = attributes.get(name)
+        if not found and value not in _NOTHING and (not begin or (isinstance(value, str) and value.startswith(begin))):
+            advice = "if it was cut, raise OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+            return f"$.attributes.{name} is not {form}; {advice}"
+    return None
 
 
 def token_usage(
