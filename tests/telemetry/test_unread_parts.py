@@ -220,6 +220,26 @@ def test_a_log_record_whose_body_is_a_text_is_a_message(name: str, body: dict[st
     assert [each.content for each in answer.messages[:1]] == [content]
 
 
+@pytest.mark.parametrize("body", ["", "gen_ai.user.message", "A log record."])
+def test_a_text_beside_the_content_of_an_event_is_not_the_message(body: str) -> None:
+    one = span(1, None, {"gen_ai.operation.name": "chat"})
+    ids = {"traceId": one["traceId"], "spanId": one["spanId"], "body": {"stringValue": body}}
+    records = [
+        {**ids, "eventName": "gen_ai.user.message", "attributes": [attribute("content", "Where?")]},
+        {**ids, "eventName": "gen_ai.choice", "attributes": [attribute("message", "Here.")]},
+    ]
+    (answer,), _ = join(export(one), {"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]})
+    assert [each.content for each in answer.messages] == ["Where?", "Here."]
+
+
+def test_an_event_whose_body_is_its_name_has_no_content() -> None:
+    one = span(1, None, {"gen_ai.operation.name": "chat", "gen_ai.output.messages": REPLIED})
+    name = "gen_ai.user.message"
+    record = {"traceId": one["traceId"], "spanId": one["spanId"], "eventName": name, "body": {"stringValue": name}}
+    (answer,), _ = join(export(one), {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]})
+    assert [each.content for each in answer.messages] == ["", "Here."]
+
+
 def test_a_list_of_texts_in_an_event_is_its_json() -> None:
     events = [
         {"name": "gen_ai.content.prompt", "attributes": [attribute("gen_ai.prompt", '[{"role": "user"}, "Where?"]')]},

@@ -6,9 +6,9 @@ from agentv.messages.logs.fields import decoded
 from agentv.telemetry.contents.facts import Facts
 from agentv.telemetry.contents.parts import parsed, read_rows
 from agentv.telemetry.conventions.chat import chat_message
-from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.spans import Span, SpanEvent
 from agentv.telemetry.otlp.values import first
-from agentv.types.json_value import JsonObject, JsonValue
+from agentv.types.json_value import JsonObject, JsonValue, object_of
 from agentv.types.messages import Message
 
 
@@ -19,8 +19,7 @@ def read_events(span: Span) -> Facts:
     given: list[JsonValue] = []
     made: list[JsonValue] = []
     for event in span.events:
-        body = {**event.attributes, **_body(event.body)}
-        body |= _body(body.pop("gen_ai.event.content", None))
+        body = _body(event)
         if event.name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
             is_prompt = event.name.endswith("prompt")
             raw = first(body, "gen_ai.prompt", "gen_ai.completion", "content")
@@ -39,12 +38,22 @@ def read_events(span: Span) -> Facts:
     )
 
 
-def _body(value: JsonValue) -> JsonObject:
-    """Return the body of an event, also from its JSON; a value that is no object is the content of the message."""
-    inner = parsed(value)
-    if isinstance(inner, Mapping):
-        return inner
-    return {} if inner is None else {"content": value}
+_CONTENTS = frozenset({"content", "message", "parts", "tool_calls", "gen_ai.prompt", "gen_ai.completion"})
+
+
+def _body(event: SpanEvent) -> JsonObject:
+    """Return the attributes and the body of an event, whose keys may also be in JSON.
+
+    A body that is a text is the content, unless attributes have one.
+    """
+    fields = {**event.attributes, **object_of(parsed(event.body))}
+    held = fields.pop("gen_ai.event.content", None)
+    fields |= object_of(parsed(held))
+    for value in (held, event.body):
+        is_text = value not in (None, "", event.name) and not isinstance(parsed(value), Mapping)
+        if is_text and _CONTENTS.isdisjoint(fields):
+            fields["content"] = value
+    return fields
 
 
 def _objects(value: JsonValue) -> list[JsonValue]:
