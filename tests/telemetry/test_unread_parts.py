@@ -298,3 +298,29 @@ def test_attributes_of_other_programs_with_common_names_are_no_messages(attribut
     assert [(each.text, each.error) for each in answers] == [("Here.", None)]
     (note,) = report.notes()
     assert note.text == "1 trace has no agent and no call of a model, so that there is no answer"
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {
+            "langfuse.observation.type": "generation",
+            "langfuse.observation.input": json.dumps(
+                [
+                    {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "find"}}]},
+                    {"role": ["find"], "content": "Where?"},
+                ]
+            ),
+        },
+        {
+            "mlflow.spanType": '"CHAT_MODEL"',
+            "mlflow.spanInputs": '"Where?"',
+            "mlflow.spanOutputs": '{"role": "assistant", "content": ""}',
+        },
+    ],
+)
+def test_lists_in_place_of_texts_are_reported_or_read(attributes: dict[str, Any]) -> None:
+    chunk = {"choices": [{"delta": {"tool_calls": [{"index": [0], "function": {"name": "find", "arguments": "{}"}}]}}]}
+    events = [{"name": "chunk", "attributes": [attribute("mlflow.chunk.value", json.dumps(chunk))]}]
+    (answer,), _ = join(export(span(1, None, attributes, events=events)))
+    assert answer.error is not None or [each.tool for each in answer.messages[-1].tool_calls] == ["find"]

@@ -76,4 +76,4 @@ def _with_tool_roles(value: JsonValue) -> JsonValue:
     names = {text_at(object_of(call.get("function")), "name") for call in calls} - {None}
     if not names or not isinstance(inner, list):
         return value
-    return [{**each, "role": "tool"} if object_of(each).get("role") in names else each for each in inner]
+    return [{**each, "role": "tool"} if text_at(object_of(each), "role") in names else each for each in inner]

@@ -61,10 +61,10 @@ def _answered(span: Span, answer: JsonValue) -> tuple[Message, ...]:
     messages = said(answer, "assistant", "$.attributes.mlflow.spanOutputs")
     if len(messages) != 1 or messages[0].content or messages[0].tool_calls:
         return messages
-    calls: dict[JsonValue, dict[str, str]] = {}
+    calls: dict[str, dict[str, str]] = {}
     for delta in _streamed_calls(span):
         function = object_of(delta.get("function"))
-        call = calls.setdefault(delta.get("index"), {"id": "", "name": "", "arguments": ""})
+        call = calls.setdefault(str(delta.get("index")), {"id": "", "name": "", "arguments": ""})
         for name, part in (("id", delta.get("id")), *((key, function.get(key)) for key in ("name", "arguments"))):
             call[name] += part if isinstance(part, str) else ""
     found = [call_of({**call}) for call in calls.values() if call["name"]]
