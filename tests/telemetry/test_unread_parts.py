@@ -203,6 +203,12 @@ def test_contents_of_openinference_that_are_a_text_are_read() -> None:
     assert [content_text(each.content) for each in answer.messages] == ["Where?", "Here."]
 
 
+def test_a_chunk_without_a_list_of_parts_is_not_lost() -> None:
+    chunks = [{**assistant("It is "), "finish_reason": ""}, {"role": "assistant", "content": "here."}]
+    (answer,), _ = join(export(span(1, None, chat(ASKED, json.dumps(chunks)))))
+    assert [content_text(each.content) for each in answer.messages[1:]] == ["It is ", "here."]
+
+
 @pytest.mark.parametrize(
     ("body", "content"),
     [

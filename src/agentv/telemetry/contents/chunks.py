@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from agentv.telemetry.contents.parts import content_of
-from agentv.types.json_value import JsonObject, JsonValue, object_of
+from agentv.types.json_value import JsonObject, JsonValue, list_of, object_of
 
 
 def whole_output(value: JsonValue) -> JsonValue:
@@ -17,6 +17,8 @@ def whole_output(value: JsonValue) -> JsonValue:
     rows = [object_of(each) for each in value if not _is_lost(object_of(each))]
     rows = [{**row, "role": "assistant"} if row.get("role") == "unknown" else row for row in rows]
     if len(rows) < 2 or rows[0].get("finish_reason") != "":  # noqa: PLR2004 - a single message is whole
+        return [*rows]
+    if not all(isinstance(row.get("parts", []), list) and not row.get("content") for row in rows):
         return [*rows]
     end = next((place for place, row in enumerate(rows) if row.get("finish_reason")), len(rows) - 1)
     before, last = [part for row in rows[:end] for part in _parts(row)], _parts(rows[end])
@@ -34,8 +36,7 @@ _WITHOUT_TEXT = " text=''"
 
 
 def _parts(message: JsonObject) -> list[JsonValue]:
-    parts = message.get("parts")
-    return parts if isinstance(parts, list) else []
+    return list_of(message.get("parts"))
 
 
 def _joined(parts: Sequence[JsonValue]) -> list[JsonValue]:
