@@ -315,6 +315,15 @@ def test_a_call_that_two_instrumentations_record_in_traces_of_their_own_counts_o
     assert (len(answers), report.doubled) == expected
 
 
+def test_calls_to_which_a_server_gives_one_id_are_told_apart_by_their_texts() -> None:
+    made = [
+        {**call(number, [user("Where?")], assistant(text), more={"gen_ai.response.id": "r"}), "name": f"chat {text}"}
+        for number, text in enumerate(("Here.", "There."), start=1)
+    ]
+    answers, report = join(export(*made))
+    assert (len(answers), report.doubled) == (2, 0)
+
+
 def test_a_stream_has_answers_as_soon_as_enough_time_has_passed() -> None:
     joiner = Joiner(JoinOptions(is_endless=True))
     found = []

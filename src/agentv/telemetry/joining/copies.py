@@ -8,6 +8,7 @@ from agentv.telemetry.joining.history import is_over
 from agentv.telemetry.otlp.spans import Span
 
 _MOST_RESPONSES = 10_000
+_MOST_WITH_ONE_ID = 8
 
 
 class _Recorded(Struct, frozen=True, gc=False):
@@ -20,24 +21,26 @@ class _Recorded(Struct, frozen=True, gc=False):
 
 
 class RecordedCalls(Struct):
-    """The newest calls outside of agents, by the id of their response."""
+    """The newest calls outside of agents, by the id and the text of their response."""
 
-    _calls: OrderedDict[str, list[_Recorded]] = field(default_factory=OrderedDict)
+    _calls: OrderedDict[tuple[str, str], list[_Recorded]] = field(default_factory=OrderedDict)
 
-    def is_copy(self, span: Span, response_id: str | None) -> bool:
+    def is_copy(self, span: Span, response_id: str | None, text: str) -> bool:
         """Return True for a call that another instrumentation has recorded, by its response and its time.
 
-        A response that a cache gives again has the same id, but comes from the same instrumentation.
+        A response that a cache gives again has the same id, but comes from the same instrumentation. The text tells
+        calls apart to which a server gives one id.
         """
         if response_id is None:
             return False
         made = _Recorded((span.scope, span.name), span.start_ns, span.end_ns)
-        known = self._calls.setdefault(response_id, [])
+        known = self._calls.setdefault((response_id, text), [])
         for other in known:
             if other.instrumentation != made.instrumentation and (made.is_during(other) or other.is_during(made)):
                 known.remove(other)
                 return True
         known.append(made)
+        del known[:-_MOST_WITH_ONE_ID]
         if len(self._calls) > _MOST_RESPONSES:
             self._calls.popitem(last=False)
         return False

@@ -21,6 +21,7 @@ from agentv.telemetry.joining.shelf import SpanShelf, is_untraced
 from agentv.telemetry.joining.traces import Invocation, Trace, metadata_of, usage_of
 from agentv.telemetry.otlp.spans import Span
 from agentv.types.messages import Message
+from agentv.types.messages_json import content_text
 
 Unit: TypeAlias = Literal["answer", "conversation"]
 DEFAULT_IDLE_S = 600.0
@@ -205,7 +206,8 @@ class Joiner:
         if (not each.root.trace_id or not each.messages) and self._silent.is_known(response_id):
             return True
         is_told = each.is_answered and not each.is_silent
-        if each.is_call and is_told and self._recorded.is_copy(each.root, response_id):
+        text = content_text(each.messages[-1].content) if each.messages else ""
+        if each.is_call and is_told and self._recorded.is_copy(each.root, response_id, text.strip()):
             self.report.doubled += 1
             return True
         if each.is_silent:
