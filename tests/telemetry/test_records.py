@@ -3,12 +3,15 @@
 import json
 import random
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.logs import logged
+from tests.support.nightly import IS_NIGHTLY
+from tests.telemetry.mutations import mutated_structure
 from tests.telemetry.test_recorded_traces import CALL, EXPECTED, plain, said, spans
 
 from agentv.cli.main import main
@@ -17,6 +20,7 @@ from agentv.telemetry.joining.joining import join_spans
 from agentv.telemetry.joining.records import RecordJoiner
 from agentv.telemetry.joining.report import JoinReport
 from agentv.telemetry.otlp.spans import Span
+from agentv.types.errors import EvalFileError
 from agentv.types.evaluation_input import EvaluationInput
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text
@@ -288,3 +292,19 @@ def test_with_a_place_for_the_answer_each_record_is_read_alone(
     out = capsys.readouterr().out
     assert "100 % of 1" in out
     assert "! runs.jsonl:1  is an export of LangSmith without an answer" in out
+
+
+def test_mutated_records_are_read_or_refused() -> None:
+    """Any record is given back, as an answer or with an error; the steps of a root are in it."""
+    bases = [*map(logged, (*LANGSMITH, "langfuse")), [observation(each) for each in spans("langfuse-langchain")]]
+    for seed in range(400 if IS_NIGHTLY else 40):
+        rng = random.Random(seed)
+        records = [mutated_structure(record, rng) for record in rng.choice(bases)]
+        joiner = RecordJoiner(JoinReport(), is_endless=rng.random() < 0.5)
+        taken = [joiner.take(record, file="log", line=line) for line, record in enumerate(records)]
+        found = [*joiner.ready(), *joiner.rest()]
+        joiner.close()
+        assert bool(found) == any(taken)
+        for each in found:
+            with suppress(EvalFileError):
+                read_logged(each.value)
