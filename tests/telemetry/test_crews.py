@@ -209,3 +209,28 @@ def test_agents_of_one_workflow_are_one_answer(outer: dict[str, Any]) -> None:
     workflow = moved({**span(9, None, {}), **outer}, 0, 9)
     (answer,), _ = join(export(workflow, *agents, first, {**last, "parentSpanId": f"{2:016x}"}))
     assert told(answer) == ["Write.", "Dear customer."]
+
+
+def test_a_workflow_without_an_output_has_that_of_its_last_agent() -> None:
+    """OpenLLMetry records the outputs of the tasks of CrewAI."""
+    named = {"gen_ai.operation.name": "invoke_agent", "traceloop.span.kind": "task"}
+    tasks = [
+        moved(span(number, 9, {**named, "traceloop.entity.output": output}), at, at + 1.5)
+        for number, output, at in ((1, "Here.", 0), (2, "Dear customer.", 2))
+    ]
+    calls = [
+        inside(3, [user("Where?")], ASKS),
+        inside(4, [user("Where?"), ASKS, FOUND], assistant("Here."), at_s=1),
+        {**inside(5, [user("Write.")], assistant("Dear customer."), at_s=2), "parentSpanId": f"{2:016x}"},
+    ]
+    workflow = moved(span(9, None, {"gen_ai.operation.name": "invoke_agent"}), 0, 9)
+    (answer,), report = join(export(workflow, *tasks, *calls))
+    assert (told(answer), report.guessed) == (["Write.", "find", "here", "Dear customer."], 0)
+
+
+def test_a_workflow_that_failed_before_it_had_an_operation_is_an_error() -> None:
+    """OpenLIT names the operation of a graph of LangChain when it has ended."""
+    workflow = moved(span(9, None, {"gen_ai.workflow.name": "shop"}, status={"code": 2, "message": "no order"}), 0, 9)
+    node = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "model"}
+    (answer,), _ = join(export(workflow, moved(span(1, 9, node), 0, 2), inside(2, [user("Where?")], ASKS)))
+    assert answer.error == "has no answer, because it failed: no order"

@@ -59,7 +59,8 @@ def read_gen_ai(span: Span) -> Facts:
     kind: Kind | None = None if operation is None else _KINDS.get(operation, "step")
     if attributes.get("langsmith.span.kind") == "prompt":  # a template, which LangSmith names `chat`, too
         kind = "step"
-    if _WEAVE_WORKFLOW in attributes:
+    is_unnamed = kind is None and "gen_ai.workflow.name" in attributes  # as OpenLIT's graph that failed
+    if is_unnamed or _WEAVE_WORKFLOW in attributes:
         kind = "agent"
     is_request = text_at(attributes, "llm.request.type") in ("chat", "completion")
     is_guess = kind is None and not is_request and not _KIND_KEYS & attributes.keys() and _is_model_call(span)

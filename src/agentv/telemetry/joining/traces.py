@@ -202,20 +202,28 @@ class Trace(SpanTree):
 
     def _facts_of(self, root: ReadSpan, members: Sequence[ReadSpan]) -> Facts:
         """Return what the outermost span says; what it lacks comes from the agents below it."""
-        facts = root.facts or Facts()
+        facts = _with_content(root.facts or Facts(), members)
         for each in members:
             if each.kind != "agent" or each.facts is None:
                 continue
             if facts.agent is None and each.facts.agent and _is_only_agent(members):
                 facts = replace(facts, agent=each.facts.agent)
-            if not facts.has_content and each.facts.has_content:
-                facts = replace(facts, input=each.facts.input, output=each.facts.output)
             if facts.usage is None and each.facts.usage is not None:
                 facts = replace(facts, usage=each.facts.usage)
         session = facts.session or next(
             (each.facts.session for each in members if each.facts and each.facts.session), None
         )
         return replace(facts, session=session, agent=facts.agent or facts.workflow)
+
+
+def _with_content(facts: Facts, members: Sequence[ReadSpan]) -> Facts:
+    """Return what a span says; an input and an output that it lacks are those of the first and the last agent."""
+    agents = [each for each in members if each.kind == "agent" and each.facts is not None and each.facts.has_content]
+    if facts.has_content or not agents:
+        return facts
+    said = [(each.span.end_ns, each.facts.output) for each in agents if each.facts is not None and each.facts.output]
+    given = agents[0].facts.input if agents[0].facts is not None else ()
+    return replace(facts, input=given, output=max(said, key=lambda each: each[0])[1] if said else ())
 
 
 def _tools_of(members: Iterable[ReadSpan]) -> list[ToolCall]:
