@@ -114,3 +114,12 @@ def test_the_name_of_a_tool_in_mlflow_is_that_of_its_attribute() -> None:
     outer = {"mlflow.spanType": '"AGENT"', "mlflow.spanInputs": '"Where?"', "mlflow.spanOutputs": '"Here."'}
     (answer,), _ = join(export(span(1, None, outer), tool))
     assert told(answer) == ["Where?", "find", "here", "Here."]
+
+
+def test_a_tool_has_what_a_second_convention_says_of_it() -> None:
+    """The processor of OpenInference for Strands adds the result, which is in events of Strands otherwise."""
+    named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", "gen_ai.tool.call.id": "c1"}
+    more = {"openinference.span.kind": "TOOL", "tool.name": "find", "input.value": "{}", "output.value": "here"}
+    outer = {"openinference.span.kind": "AGENT", "input.value": "Where?", "output.value": "Here."}
+    (answer,), _ = join(export(span(1, None, outer), span(2, 1, {**named, **more})))
+    assert heard(answer)[1:3] == [("assistant", "", [("find", {}, "c1")]), ("tool", "here", [])]

@@ -35,6 +35,7 @@ from agentv.telemetry.conventions.voltagent import read_voltagent
 from agentv.telemetry.otlp.spans import Span
 from agentv.types.errors import MessageError
 from agentv.types.json_value import object_of
+from agentv.types.messages import ToolCall
 
 
 class Convention(NamedTuple):
@@ -163,8 +164,11 @@ def read_facts(span: Span) -> Facts | None:
             value = getattr(facts, name)
             if value is None or value == ():
                 continue
-            if not merged.get(name) or (name in ("input", "output") and _says_more(value, merged[name])):
+            known = merged.get(name)
+            if not known or (name in ("input", "output") and _says_more(value, known)):
                 merged[name] = value
+            elif isinstance(known, ToolCall) and isinstance(value, ToolCall):
+                merged[name] = _completed(known, value)
     return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
 
 
@@ -192,6 +196,15 @@ def _with_details(span: Span) -> Span:
         for key, value in {**body, **event.attributes}.items():
             attributes.setdefault(key, value)
     return replace(span, attributes=attributes, events=tuple(each for each in span.events if each.name != _DETAILS))
+
+
+def _completed(tool: ToolCall, other: ToolCall) -> ToolCall:
+    """Return the call of a tool, with the arguments and the result that only another convention has."""
+    return replace(
+        tool,
+        input=other.input if tool.input is None else tool.input,
+        output=other.output if tool.output is None else tool.output,
+    )
 
 
 def _says_more(value: object, known: object) -> bool:
