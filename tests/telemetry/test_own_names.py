@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.support.spans import export, span
 from tests.telemetry.test_api_forms import heard
-from tests.telemetry.test_gaps import told
+from tests.telemetry.test_gaps import inside, moved, root, told
 from tests.telemetry.test_joining import ASKS, FOUND, assistant, call, join, user
 
 QUESTION = {"role": "user", "content": "Where?"}
@@ -123,3 +123,39 @@ def test_a_tool_has_what_a_second_convention_says_of_it() -> None:
     outer = {"openinference.span.kind": "AGENT", "input.value": "Where?", "output.value": "Here."}
     (answer,), _ = join(export(span(1, None, outer), span(2, 1, {**named, **more})))
     assert heard(answer)[1:3] == [("assistant", "", [("find", {}, "c1")]), ("tool", "here", [])]
+
+
+def test_calls_that_openinference_left_in_an_answer_of_adk_are_not_made_again() -> None:
+    """Two calls of the model are in one span, and the first one's call of a tool stays beside the answer."""
+    called = {
+        "tool_calls.0.tool_call.function.name": "find",
+        "tool_calls.0.tool_call.function.arguments": '{"order": "7"}',
+    }
+    messages = {
+        "input_messages": [
+            {"role": "user", "content": "Where?"},
+            {"role": "model", **called},
+            {"role": "tool", "content": "here"},
+        ],
+        "output_messages": [{"role": "model", "content": "Here.", **called}],
+    }
+    attributes = {
+        f"llm.{side}.{number}.message.{key}": value
+        for side, rows in messages.items()
+        for number, row in enumerate(rows)
+        for key, value in row.items()
+    }
+    (answer,), report = join(export(span(1, None, {"openinference.span.kind": "LLM", **attributes})))
+    assert [[one.tool for one in each.tool_calls] for each in answer.messages] == [[], ["find"], [], []]
+    assert (answer.text, report.open) == ("Here.", 0)
+
+
+def test_calls_in_the_first_input_are_of_the_answer_if_their_tools_ran_in_it() -> None:
+    """OpenInference for ADK records no first call of the model, but the spans of its tools."""
+    named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", "gen_ai.tool.call.result": "here"}
+    last = inside(2, [user("Thanks"), assistant("Fine."), user("Where?"), ASKS, FOUND], assistant("Here."), at_s=2)
+    (answer,), _ = join(export(root(), moved(span(3, 1, named), 1, 2), last))
+    assert told(answer) == ["Thanks", "Fine.", "Where?", "find", "here", "Here."]
+    assert answer.output_start == 3
+    (earlier,), _ = join(export(root(), last))
+    assert (told(earlier), earlier.output_start) == (told(answer), 5)

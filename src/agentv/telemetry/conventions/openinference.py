@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import cast
 
+from msgspec.structs import replace
+
 from agentv.messages.logs.services import nested_attributes
 from agentv.telemetry.contents.contents import said, system_of
 from agentv.telemetry.contents.facts import Facts, Kind
@@ -48,7 +50,7 @@ def read_openinference(span: Span) -> Facts:
         agent=text_at(object_of(attributes.get("agent")), "name"),
         system=system_of(first(response, "instructions") or first(request, "instructions", "system")),
         input=() if kind == "tool" else given,
-        output=() if kind == "tool" else made,
+        output=() if kind == "tool" else _without_earlier_calls(made, given),
         tool=tool,
         usage=token_usage(
             counts.get("prompt"), counts.get("completion"), details[0].get("cache_read"), details[1].get("reasoning")
@@ -60,6 +62,17 @@ def read_openinference(span: Span) -> Facts:
         response_id=text_at(response, "id"),
         previous_id=text_at(response, "previous_response_id") or text_at(request, "previous_response_id"),
     )
+
+
+def _without_earlier_calls(made: tuple[Message, ...], given: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return an answer without the calls of an earlier response, which Google's ADK gives in the same span."""
+    last = made[-1] if made else None
+    if last is None or not last.content or not last.tool_calls or not given or given[-1].role != "tool":
+        return made
+    earlier = [(call.tool, call.input) for message in given for call in message.tool_calls]
+    if any(call.id is not None or (call.tool, call.input) not in earlier for call in last.tool_calls):
+        return made
+    return (*made[:-1], replace(last, tool_calls=()))
 
 
 def _completed(messages: tuple[Message, ...], value: JsonValue, role: Role) -> tuple[Message, ...]:

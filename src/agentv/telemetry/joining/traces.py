@@ -168,6 +168,8 @@ class Trace(SpanTree):
         chain, is_ambiguous = main_chain(chains, wanted)
         messages, length = _messages_of(chain, facts)
         tools = sorted((each for each in members if each.facts and each.facts.tool), key=self._depth)
+        if tools and length and messages[length - 1].role == "tool":  # the first calls of the model were not recorded
+            length = _after_question(messages[:length])
         messages = with_results(messages, _tools_of(tools))
         if len(chains) > 1 and chain is not None:
             messages = (*messages[:length], *calls_before(chain, chains, _tools_of(tools)), *messages[length:])
@@ -214,6 +216,11 @@ class Trace(SpanTree):
             (each.facts.session for each in members if each.facts and each.facts.session), None
         )
         return replace(facts, session=session, agent=facts.agent or facts.workflow)
+
+
+def _after_question(messages: Sequence[Message]) -> int:
+    """Return the place after the last message of the user."""
+    return 1 + max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
 
 
 def _with_content(facts: Facts, members: Sequence[ReadSpan]) -> Facts:
