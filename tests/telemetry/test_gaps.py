@@ -516,3 +516,20 @@ def test_unknown_roles_of_openllmetry_with_langchain_are_read() -> None:
     spans = (moved(span(number, None, given), number, number + 0.5) for number, given in enumerate((first, second), 1))
     (answer,), _ = join(export(*spans))
     assert told(answer) == ["Where?", "find", "here", "Here."]
+
+
+def test_calls_of_tools_one_after_the_other_are_one_answer_though_no_input_has_them() -> None:
+    """OpenLIT records the results of tools in the next input, but not what asked for them."""
+    again = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c2", "name": "look", "arguments": {}}]}
+    seen = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c2", "response": "there"}]}
+    calls = [
+        call(1, [user("Where?")], ASKS),
+        call(2, [user("Where?"), FOUND], again, at_s=1),
+        call(3, [user("Where?"), FOUND, seen], assistant("Here."), at_s=2),
+    ]
+    (answer,), report = join(*map(export, calls))
+    assert (told(answer), report.open) == (["Where?", "find", "here", "look", "there", "Here."], 0)
+    below = [{**each, "traceId": root()["traceId"], "parentSpanId": f"{9:016x}"} for each in calls]
+    outer = {**span(9, None, {"gen_ai.operation.name": "invoke_agent"}), "traceId": root()["traceId"]}
+    (answer,), report = join(export(outer, *below))
+    assert (told(answer), report.guessed) == (["Where?", "find", "here", "look", "there", "Here."], 0)

@@ -34,7 +34,7 @@ def test_the_newest_thousand_of_equal_ends_are_remembered(
 ) -> None:
     ends = OpenEnds()
     for number in range(1_100):
-        ends.add("", ended, End(number, f"{number}"), input_length=1)
+        ends.add("", ended, End(number, f"{number}"), given=ended[:1])
     found = [ends.find("", continuing, 2_000) for _ in range(1_001)]
     assert [link.end.name for link in found if link is not None] == [f"{number}" for number in range(1_099, 99, -1)]
     assert found[-1] is None

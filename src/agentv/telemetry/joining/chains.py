@@ -53,8 +53,7 @@ def chains_of(calls: Sequence[ReadSpan]) -> list[Chain]:
             chain.end_ns, chain.count = read.span.end_ns, chain.count + 1
             chain.is_answered = bool(facts.output)
         chain.last_input = without_system(given)
-        length = len(chain.messages) - len(facts.output)
-        ends.add("", chain.messages, End(read.span.end_ns, name), facts.response_id, input_length=length)
+        ends.add("", chain.messages, End(read.span.end_ns, name), facts.response_id, given=given)
     return list(chains.values())
 
 

@@ -167,9 +167,9 @@ class OpenEnds(Struct):
         end: End,
         response_id: str | None = None,
         *,
-        input_length: int = 0,
+        given: Sequence[Message] = (),
     ) -> None:
-        """Add the end of a conversation; `input_length` is that of the last call, if the end may wait for tools."""
+        """Add the end of a conversation; `given` is the recorded input of its last call, if it may wait for tools."""
         if response_id is not None:
             self._responses[response_id] = end
             _limit(self._responses)
@@ -180,13 +180,13 @@ class OpenEnds(Struct):
         place = bisect_right(ends, end)
         self._ends[hashes[-1]] = (*ends[:place], end, *ends[place:])[-_MOST_EQUAL:]
         _limit(self._ends)
-        length = sum(message.role != "system" for message in messages[:input_length])
         calls = messages[-1].tool_calls
-        if length and (calls or not content_text(messages[-1].content)):
+        inputs = _hashes(scope, given) if calls or not content_text(messages[-1].content) else ()
+        if inputs:
             ids = frozenset(call.id for call in calls if call.id is not None)
-            asking = self._asking.setdefault(hashes[length - 1], {})
+            asking = self._asking.setdefault(inputs[-1], {})
             asking[end.name] = Asking(end, ids, is_silent=not any(call.input for call in calls))
-            self._asked[end.name] = hashes[length - 1]
+            self._asked[end.name] = inputs[-1]
             askers = self._askers.setdefault(scope, [])
             askers[:] = [*(each for each in askers[-_MOST_ASKERS:] if each in self._asked), end.name]
             _limit(self._askers)

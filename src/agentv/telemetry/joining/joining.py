@@ -192,9 +192,8 @@ class Joiner:
             if len(self._histories) > _MOST_HISTORIES:
                 self._histories.popitem(last=False)
         known = recorded if link is not None and link.is_incomplete else each  # a later input lacks the same calls
-        length = known.input_length if each.is_call else 0
         end = End(each.root.end_ns, name, session)
-        self._ends.add(scope, known.messages, end, each.facts.response_id, input_length=length)
+        self._ends.add(scope, known.messages, end, each.facts.response_id, given=given if each.is_call else ())
         if each.is_call and each.failure is None and (each.asks_for_tools or not each.has_answer):
             self._waiting[name] = _Waiting(group, session, self._moment(_end_of(group)))
             return
