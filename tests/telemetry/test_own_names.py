@@ -159,3 +159,18 @@ def test_calls_in_the_first_input_are_of_the_answer_if_their_tools_ran_in_it() -
     assert answer.output_start == 3
     (earlier,), _ = join(export(root(), last))
     assert (told(earlier), earlier.output_start) == (told(answer), 5)
+
+
+def test_results_of_concurrent_calls_in_messages_of_their_own_are_those_of_the_calls() -> None:
+    """OpenLLMetry has other ids in calls of the Responses API than in their results."""
+    asks = [changed(ASKS, id="fc_c1"), changed(ASKS, id="fc_c2", arguments={"order": "8"})]
+    found = [changed(FOUND, id="c1"), changed(FOUND, id="c2", response="there")]
+    named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
+    tools = [
+        moved(span(number, 1, {**named, "gen_ai.tool.call.result": result}), 1, 2)
+        for number, result in ((3, "here"), (4, "there"))
+    ]
+    last = inside(2, [user("Where?"), *asks, *found], assistant("Here."), at_s=3)
+    (answer,), _ = join(export(root(), *tools, last))
+    results = [(each.tool_call_id, each.content) for each in answer.messages if each.role == "tool"]
+    assert results == [("fc_c1", "here"), ("fc_c2", "there")]

@@ -58,7 +58,9 @@ def _with_ids(messages: Sequence[Message]) -> list[Message]:
     for message in messages:
         if message.tool_calls:
             calls = enumerate(message.tool_calls)
-            open_calls = [(len(made), place) for place, call in calls if call.id is None or call.id not in results]
+            before = open_calls if made and made[-1].tool_calls else []  # calls at once in a message each
+            opened = [(len(made), place) for place, call in calls if call.id is None or call.id not in results]
+            open_calls = [*before, *opened]
         elif message.role != "tool":
             open_calls = []
         elif open_calls and (message.tool_call_id is None or message.tool_call_id not in called):
