@@ -174,3 +174,12 @@ def test_results_of_concurrent_calls_in_messages_of_their_own_are_those_of_the_c
     (answer,), _ = join(export(root(), *tools, last))
     results = [(each.tool_call_id, each.content) for each in answer.messages if each.role == "tool"]
     assert results == [("fc_c1", "here"), ("fc_c2", "there")]
+
+
+def test_a_concurrent_call_that_was_not_recorded_comes_from_the_next_input() -> None:
+    """Monocle records the first one of several."""
+    both = {"role": "assistant", "parts": [*ASKS["parts"], *changed(ASKS, id="c2")["parts"]]}
+    history = [user("Where?"), both, FOUND, changed(FOUND, id="c2", response="there")]
+    (answer,), _ = join(export(call(1, [user("Where?")], ASKS)), export(call(2, history, assistant("Here."), at_s=1)))
+    assert [[one.id for one in each.tool_calls] for each in answer.messages if each.tool_calls] == [["c1", "c2"]]
+    assert told(answer)[-3:] == ["here", "there", "Here."]

@@ -124,8 +124,9 @@ class OpenEnds(Struct):
                     first = next(place for place in results if place >= length)
                     end = max(found)
                     calls = [call.id for each in messages[length:first] for call in each.tool_calls]
-                    has_calls = bool(calls) and asking[end.name].call_ids <= set(calls)
-                    is_incomplete = not (asking[end.name].is_silent and has_calls)
+                    known = asking[end.name].call_ids
+                    says_more = asking[end.name].is_silent or 0 < len(known) < len(calls)
+                    is_incomplete = not (calls and known <= set(calls) and says_more)
                     return self._taken(Link(end, first, is_incomplete=is_incomplete))
         return None
 
