@@ -183,3 +183,14 @@ def test_a_concurrent_call_that_was_not_recorded_comes_from_the_next_input() -> 
     (answer,), _ = join(export(call(1, [user("Where?")], ASKS)), export(call(2, history, assistant("Here."), at_s=1)))
     assert [[one.id for one in each.tool_calls] for each in answer.messages if each.tool_calls] == [["c1", "c2"]]
     assert told(answer)[-3:] == ["here", "there", "Here."]
+
+
+def test_a_result_of_this_answer_is_not_that_of_an_earlier_call() -> None:
+    """Some instrumentations record neither results nor ids of calls."""
+    asks = changed(ASKS, id=None)
+    named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", "gen_ai.tool.call.result": "there"}
+    history = [user("Where?"), asks, assistant("Here."), user("And now?")]
+    first, last = inside(2, history, asks), inside(4, [*history, asks], assistant("There."), at_s=3)
+    (answer,), _ = join(export(root(), first, moved(span(3, 1, named), 1, 2), last))
+    assert told(answer) == ["Where?", "find", "Here.", "And now?", "find", "there", "There."]
+    assert answer.output_start == 4

@@ -170,7 +170,8 @@ class Trace(SpanTree):
         tools = sorted((each for each in members if each.facts and each.facts.tool), key=self._depth)
         if tools and length and messages[length - 1].role == "tool":  # the first calls of the model were not recorded
             length = _after_question(messages[:length])
-        messages = with_results(messages, _tools_of(tools))
+        given = with_results(messages[:length], ())
+        messages, length = (*given, *with_results(messages[length:], _tools_of(tools))), len(given)
         if len(chains) > 1 and chain is not None:
             messages = (*messages[:length], *calls_before(chain, chains, _tools_of(tools)), *messages[length:])
         if not any(message.tool_calls for message in messages[length:]):
