@@ -69,11 +69,14 @@ def test_an_answer_in_the_arguments_of_a_call_names_the_main_conversation() -> N
     assert told(answer) == ["Where?", "finder", "here", "final_answer", "It is here.", "It is here."]
 
 
-def test_a_tool_of_dspy_has_its_name_and_arguments() -> None:
-    """Its module answers with one of the fields in the text of the last call."""
+@pytest.mark.parametrize(
+    "given", [{"kwargs": {"order": "7"}}, {"input": {"order": "7"}, "options": None}], ids=["DSPy", "BeeAI"]
+)
+def test_a_tool_of_openinference_has_its_name_and_arguments(given: dict[str, Any]) -> None:
+    """A module of DSPy answers with one of the fields in the text of the last call."""
     output = {"trajectory": {"tool_name_0": "find_order"}, "reasoning": "Found.", "answer": "Here."}
     outer = made(1, None, "CHAIN", 0, input_value={"input_args": {"question": "Where?"}}, output_value=output)
-    tool = made(4, 1, "TOOL", 2, input_value={"kwargs": {"order": "7"}}, output_value='"sent"')
+    tool = made(4, 1, "TOOL", 2, input_value=given, output_value='"sent"')
     first = assistant("[[ ## next_tool_name ## ]]\nfind_order\n\n[[ ## completed ## ]]")
     last = assistant("[[ ## answer ## ]]\nHere.\n\n[[ ## completed ## ]]")
     (answer,), report = join(

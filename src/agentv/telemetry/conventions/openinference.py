@@ -109,8 +109,10 @@ def _tool(span_name: str, attributes: JsonObject, value: JsonValue, answer: Json
 
 
 def _own_arguments(value: JsonValue) -> JsonValue:
-    """Return the arguments of a tool, which DSPy and smolagents have in a function's `kwargs`."""
+    """Return the arguments of a tool, which DSPy and smolagents have in a function's `kwargs`, and BeeAI in `input`."""
     given = object_of(parsed(value))
+    if given.keys() == {"input", "options"}:
+        return given["input"]
     kwargs = given.get("kwargs")
     return kwargs if isinstance(kwargs, Mapping) and not given.get("args") else value
 
