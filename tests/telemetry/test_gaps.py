@@ -87,6 +87,35 @@ def test_an_answer_in_an_agent_is_read_though_the_input_of_its_call_was_cut() ->
     assert "gen_ai.input.messages is not a list of messages; if it was cut, raise" in note.text
 
 
+def test_the_output_of_an_agent_that_was_cut_is_not_the_answer() -> None:
+    """The text of an earlier call is in the part of the output that is left."""
+    state = json.dumps({"messages": [{"type": "ai", "content": "A draft."}, {"type": "ai", "content": "Final."}]})
+    values = {"openinference.span.kind": "AGENT", "output.value": state[:60]}
+    outer = {**span(1, None, values), "traceId": root()["traceId"], "endTimeUnixNano": root()["endTimeUnixNano"]}
+    calls = [
+        inside(2, [user("Write")], assistant("A draft.")),
+        inside(3, [user("Better")], assistant("Final."), at_s=1),
+    ]
+    (answer,), report = join(export(outer, *calls))
+    assert (answer.text, answer.error) == ("Final.", None)
+    assert any("output.value is not whole JSON: it was cut" in note.text for note in report.notes())
+
+
+def test_an_output_that_was_cut_is_an_error_and_no_answer() -> None:
+    values = {"openinference.span.kind": "AGENT", "input.value": "Where?", "output.value": '{"answer": "He'}
+    (answer,), _ = join(export(span(1, None, values)))
+    assert answer.error == (
+        "cannot be read: $.attributes.output.value is not whole JSON: it was cut, as by "
+        "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+    )
+
+
+def test_a_text_that_begins_like_json_is_an_answer() -> None:
+    values = {"openinference.span.kind": "AGENT", "input.value": "Where?", "output.value": "[1] says: here"}
+    (answer,), _ = join(export(span(1, None, values)))
+    assert (answer.text, answer.error) == ("[1] says: here", None)
+
+
 def test_results_with_ids_of_their_own_continue_the_newest_call_that_requests_any() -> None:
     found = {"role": "tool", "parts": [{"type": "tool_call_response", "id": "other", "response": "here"}]}
     (answer,), _ = join(export(call(1, [user("Where?")], ASKS)), export(call(2, [found], assistant("Here."), at_s=1)))

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
+import msgspec
+
 from agentv.messages.logs.fields import decoded
 from agentv.messages.logs.reading import PROMPT, RESPONSE, read_text_or_messages
 from agentv.telemetry.contents.parts import content_of, has_keyed_parts, parsed, read_rows, without_parts
@@ -26,12 +28,33 @@ def listed_messages(value: JsonValue, at: str) -> tuple[Message, ...] | None:
     return read_rows(given, at)
 
 
+CUT = "is not whole JSON: it was cut, as by OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+
+
+def is_cut(value: JsonValue) -> bool:
+    """Return True for the beginning of a list or an object in JSON, but not for a text that only begins like one."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return False
+    try:
+        msgspec.json.decode(value)
+    except msgspec.DecodeError as error:
+        return "truncated" in str(error)
+    except RecursionError:
+        pass
+    return False
+
+
 def said(value: JsonValue, role: Role, at: str) -> tuple[Message, ...]:
     """Return an input (role `user`) or an output (`assistant`) as messages; () for a value that says nothing.
 
+    An output that was cut says nothing: a part of its JSON is not the answer.
+
     A value of no known shape is one message with its JSON. Raises MessageError for a message that cannot be read.
     """
-    value = _message_in(unwrapped(value))
+    inner = unwrapped(value)
+    if role == "assistant" and inner is value and is_cut(value):
+        return ()
+    value = _message_in(inner)
     if role == "assistant" and isinstance(value, Mapping):
         if len(value) == 1 and isinstance(value.get("output"), dict | list):  # LangSmith
             value = value["output"]

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from agentv.telemetry.contents.contents import CUT, is_cut
 from agentv.telemetry.contents.facts import Facts, Kind
 from agentv.telemetry.conventions.agent_framework import read_agent_framework
 from agentv.telemetry.conventions.ai_sdk import read_ai_sdk
@@ -169,7 +170,15 @@ def read_facts(span: Span) -> Facts | None:
                 merged[name] = value
             elif isinstance(known, ToolCall) and isinstance(value, ToolCall):
                 merged[name] = _completed(known, value)
+    if present and not merged.get("output") and merged.get("kind") != "tool":
+        merged.setdefault("problem", _cut_content(span))
     return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
+
+
+def _cut_content(span: Span) -> str | None:
+    """Return which messages of a span were cut; None if none were."""
+    names = (name for name, value in span.attributes.items() if name.startswith(_CONTENT) and is_cut(value))
+    return next((f"$.attributes.{name} {CUT}" for name in names), None)
 
 
 def _read_without_content(convention: Convention, span: Span) -> Facts:
