@@ -110,6 +110,16 @@ def test_an_output_that_was_cut_is_an_error_and_no_answer() -> None:
     )
 
 
+def test_a_call_that_the_program_repeats_is_no_error() -> None:
+    """As by a decorator for retries, without an agent around the calls."""
+    failed = {**call(1, [user("Where?")], assistant(""), trace=9), "status": FAILED}
+    failed["attributes"] = [each for each in failed["attributes"] if each["key"] != "gen_ai.output.messages"]
+    repeated = call(2, [user("Where?")], assistant("Here."), at_s=1, trace=9)
+    other = {**failed, "spanId": f"{3:016x}", "traceId": f"{8:032x}"}
+    answers, _ = join(export(failed, repeated), export(other))
+    assert sorted((each.text, each.error is None) for each in answers) == [("", False), ("Here.", True)]
+
+
 def test_a_text_that_begins_like_json_is_an_answer() -> None:
     values = {"openinference.span.kind": "AGENT", "input.value": "Where?", "output.value": "[1] says: here"}
     (answer,), _ = join(export(span(1, None, values)))

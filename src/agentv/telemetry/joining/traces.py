@@ -120,15 +120,19 @@ class Trace(SpanTree):
     def invocations(self) -> Iterator[Invocation]:
         """Yield the invocations of agents, and the calls of models outside of them, in order of time."""
         members: dict[str, list[ReadSpan]] = {}
+        outside: list[ReadSpan] = []
         tools = self._tools_below()
         for read in self.spans:
             owner = self.owner(read)
             if owner is not None:
                 members.setdefault(owner.span.span_id, []).append(read)
+            elif read.kind == "model" and not self._is_inside_call(read):
+                outside.append(read)
+        calls = {each.span.span_id for each in _without_repeated(outside)}
         for read in self.spans:
             if read.span.span_id in members:
                 yield self._agent(read, members[read.span.span_id])
-            elif read.kind == "model" and self.owner(read) is None and not self._is_inside_call(read):
+            elif read.span.span_id in calls:
                 yield _call(self._with_session(read), _tools_of(tools.get(read.span.span_id, ())))
 
     def _with_session(self, read: ReadSpan) -> ReadSpan:
@@ -251,6 +255,14 @@ def _last_error(members: Sequence[ReadSpan], calls: Sequence[ReadSpan]) -> str |
     if failed is None or any(each.span.start_ns >= failed.span.end_ns for each in calls):
         return None
     return failed.error
+
+
+def _without_repeated(calls: Sequence[ReadSpan]) -> Sequence[ReadSpan]:
+    """Return calls without those that failed and that the program repeated with success."""
+    if len(calls) <= 1 or not any(each.error for each in calls):
+        return calls
+    answered = {id(each) for each in answered_calls(calls)}
+    return [each for each in calls if not each.error or id(each) in answered or not (each.facts or Facts()).input]
 
 
 def _is_only_agent(members: Sequence[ReadSpan]) -> bool:
