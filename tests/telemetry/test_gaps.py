@@ -120,6 +120,30 @@ def test_a_call_that_the_program_repeats_is_no_error() -> None:
     assert sorted((each.text, each.error is None) for each in answers) == [("", False), ("Here.", True)]
 
 
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"gen_ai.request.choice.count": 2}, "First."),
+        ({"llm.invocation_parameters": '{"n": 2}'}, "First."),
+        ({"llm.invocation_parameters": '{"n": 1}'}, "Second."),
+        ({}, "Second."),
+    ],
+)
+def test_the_first_of_several_choices_is_the_answer(more: dict[str, Any], text: str) -> None:
+    choices = json.dumps([assistant("First."), assistant("Second.")])
+    made = call(1, [user("Where?")], assistant(""), more={**more, "gen_ai.output.messages": choices})
+    (answer,), _ = join(export(made))
+    assert answer.text == text
+
+
+def test_messages_that_each_end_the_answer_are_choices() -> None:
+    """As OpenLLMetry records them, without their number."""
+    choices = json.dumps([{**assistant(text), "finish_reason": "stop"} for text in ("First.", "Second.")])
+    made = call(1, [user("Where?")], assistant(""), more={"gen_ai.output.messages": choices})
+    (answer,), _ = join(export(made))
+    assert answer.text == "First."
+
+
 def test_a_text_that_begins_like_json_is_an_answer() -> None:
     values = {"openinference.span.kind": "AGENT", "input.value": "Where?", "output.value": "[1] says: here"}
     (answer,), _ = join(export(span(1, None, values)))

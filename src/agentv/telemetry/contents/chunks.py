@@ -5,9 +5,13 @@ from collections.abc import Mapping, Sequence
 from agentv.telemetry.contents.parts import content_of
 from agentv.types.json_value import JsonObject, JsonValue, list_of, object_of
 
+_ENDS = ("stop", "length", "content_filter")
+
 
 def whole_output(value: JsonValue) -> JsonValue:
     """Return the messages of an output, in which chunks are one message; any other value as it is.
+
+    Of several messages that each end the answer, which are choices, the first stays: programs use it.
 
     A chunk has an empty `finish_reason`, as in Google's ADK. An unknown role is the assistant's: OpenLLMetry writes
     `unknown` for LangChain's chunks.
@@ -16,6 +20,8 @@ def whole_output(value: JsonValue) -> JsonValue:
         return value
     rows = [object_of(each) for each in value if not _is_lost(object_of(each))]
     rows = [{**row, "role": "assistant"} if row.get("role") == "unknown" else row for row in rows]
+    if len(rows) > 1 and all(row.get("finish_reason") in _ENDS for row in rows):
+        return [rows[0]]
     if len(rows) < 2 or rows[0].get("finish_reason") != "":  # noqa: PLR2004 - a single message is whole
         return [*rows]
     if not all(isinstance(row.get("parts", []), list) and not row.get("content") for row in rows):

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from agentv.telemetry.contents.contents import CUT, is_cut
 from agentv.telemetry.contents.facts import Facts, Kind
+from agentv.telemetry.contents.parts import parsed
 from agentv.telemetry.conventions.agent_framework import read_agent_framework
 from agentv.telemetry.conventions.ai_sdk import read_ai_sdk
 from agentv.telemetry.conventions.decorators import AGENTOPS, JUDGMENT, LAMINAR, LANGWATCH, reader_of
@@ -34,6 +35,7 @@ from agentv.telemetry.conventions.pydantic_ai import read_pydantic_ai
 from agentv.telemetry.conventions.traceai import read_traceai
 from agentv.telemetry.conventions.voltagent import read_voltagent
 from agentv.telemetry.otlp.spans import Span
+from agentv.telemetry.otlp.values import whole_number
 from agentv.types.errors import MessageError
 from agentv.types.json_value import object_of
 from agentv.types.messages import ToolCall
@@ -170,9 +172,19 @@ def read_facts(span: Span) -> Facts | None:
                 merged[name] = value
             elif isinstance(known, ToolCall) and isinstance(value, ToolCall):
                 merged[name] = _completed(known, value)
-    if present and not merged.get("output") and merged.get("kind") != "tool":
+    output = merged.get("output")
+    if isinstance(output, tuple) and len(output) > 1 and _has_choices(span):
+        merged["output"] = output[:1]
+    if present and not output and merged.get("kind") != "tool":
         merged.setdefault("problem", _cut_content(span))
     return Facts(**merged) if present else None  # type: ignore[arg-type] # the values of fields of Facts
+
+
+def _has_choices(span: Span) -> bool:
+    """Return True for a request of several answers to choose from; programs use the first one."""
+    parameters = object_of(parsed(span.attributes.get("llm.invocation_parameters")))
+    count = span.attributes.get("gen_ai.request.choice.count", parameters.get("n"))
+    return (whole_number(count) or 1) > 1
 
 
 def _cut_content(span: Span) -> str | None:
