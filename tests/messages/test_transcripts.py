@@ -251,6 +251,25 @@ def states_of(turns: Sequence[Turn]) -> list[str]:
     return [turn.state for turn in turns]
 
 
+def test_a_text_of_codex_is_the_answer_only_if_its_task_has_ended() -> None:
+    """Before a call of a tool, the model says what it does."""
+    records = [
+        codex_line("session_meta", id="s"),
+        *(
+            codex_line("event_msg", type="task_started"),
+            codex_message("user", "First"),
+            codex_message("assistant", "A"),
+        ),
+        *(codex_line("event_msg", type="task_complete"), codex_line("event_msg", type="task_started")),
+        *(codex_message("user", "Second"), codex_message("assistant", "I will look.")),
+    ]
+    assert states_of(read(records).turns) == ["answered", "open"]
+    ended = codex_line("event_msg", type="task_complete")
+    assert states_of(read([*records, ended]).turns) == ["answered", "answered"]
+    killed = [codex_line("event_msg", type="task_started"), codex_message("user", "Third"), ended]
+    assert states_of(read([*records, *killed]).turns) == ["answered", "open", "open"]
+
+
 def test_a_text_before_a_call_that_is_not_written_yet_is_no_answer() -> None:
     text = [{"type": "text", "text": "Let me see"}]
     records = [

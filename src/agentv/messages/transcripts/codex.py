@@ -142,9 +142,10 @@ class _Reader:
         self._has_records = any(each.value.get("type") == "token_usage_record" for each in records)
         self._total = Usage()
         self._done: set[str] = set()
+        self._is_at_work = False
 
     def events(self, records: Iterable[Record]) -> Iterator[Event]:
-        """Yield the events of all lines."""
+        """Yield the events of all lines; a task that has not ended is interrupted, or still goes on."""
         for record in records:
             payload, moment = _payload(record), text_of(record.value.get("timestamp"))
             match record.value.get("type"):
@@ -159,6 +160,8 @@ class _Reader:
                     yield Used(replace(codex_usage(object_of(payload.get("usage"))), requests=1))
                 case "event_msg":
                     yield from self._event(payload, moment)
+        if self._is_at_work:
+            yield Interrupted()
 
     def _item(self, item: JsonObject, moment: str | None) -> Iterator[Step]:
         call = str(item.get("call_id") or item.get("id") or "")
@@ -186,7 +189,14 @@ class _Reader:
                 yield from self._done_call(str(event.get("call_id", "")), _ended_call(kind, event), moment)
             case "token_count" if not self._has_records:
                 yield from self._count(object_of(object_of(event.get("info")).get("total_token_usage")))
+            case "task_started":
+                if self._is_at_work:
+                    yield Interrupted()
+                self._is_at_work = True
+            case "task_complete":
+                self._is_at_work = False
             case "turn_aborted":
+                self._is_at_work = False
                 yield Interrupted()
             case "error":
                 yield Failed(text_of(event.get("message")) or "no details")

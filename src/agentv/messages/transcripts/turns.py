@@ -57,8 +57,8 @@ Event: TypeAlias = Asked | Step | Interrupted
 TurnState: TypeAlias = Literal["answered", "failed", "open"]
 
 
-_AT_WORK = "tool_use"
-"""The finish reason of a text that a call of a tool follows, though the call is not written yet (Claude Code)."""
+_AT_WORK = ("tool_use", "tool-calls")
+"""Finish reasons of a text that a call of a tool follows, though it is not written yet: Claude Code's and OpenCode's."""
 
 
 class Turn(Struct, frozen=True):
@@ -95,7 +95,7 @@ class Turn(Struct, frozen=True):
                     is_answer = False
                 case _:
                     pass
-        return is_answer and reason != _AT_WORK
+        return is_answer and reason not in _AT_WORK
 
     @property
     def ended_at(self) -> str | None:
