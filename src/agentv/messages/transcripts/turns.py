@@ -58,7 +58,7 @@ TurnState: TypeAlias = Literal["answered", "failed", "open"]
 
 
 _AT_WORK = ("tool_use", "tool-calls")
-"""Finish reasons of a text that a call of a tool follows, though it is not written yet: Claude Code's and OpenCode's."""
+"""Finish reasons of a text that a call of a tool follows, though it is not written yet (Claude Code, OpenCode)."""
 
 
 class Turn(Struct, frozen=True):
