@@ -144,6 +144,16 @@ def test_messages_that_each_end_the_answer_are_choices() -> None:
     assert answer.text == "First."
 
 
+def test_a_trace_of_an_unknown_instrumentation_is_named() -> None:
+    made = export(span(1, None, {"my.prompt": "Where?"}))
+    made["resourceSpans"][0]["scopeSpans"][0]["scope"] = {"name": "homemade"}
+    answers, report = join(made)
+    assert answers == []
+    assert [note.text for note in report.notes()] == [
+        "1 trace has no agent and no call of a model, so that there is no answer (spans of homemade)"
+    ]
+
+
 def test_a_text_that_begins_like_json_is_an_answer() -> None:
     values = {"openinference.span.kind": "AGENT", "input.value": "Where?", "output.value": "[1] says: here"}
     (answer,), _ = join(export(span(1, None, values)))

@@ -135,7 +135,7 @@ class Joiner:
         if not read.found and is_untraced(trace_id):
             self.report.untraced += len(read.trace.spans)
         elif not read.found and not is_known:
-            self.report.not_generative += 1
+            self.report.add_unknown(each.span.scope for each in read.trace.spans)
         for each in found:
             yield from self._answers_of(each)
 

@@ -1,12 +1,14 @@
 """What was understood of the spans that were joined into answers, and what was not, in words."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
 from agentv.telemetry.joining.hints import content_hint
 from agentv.types.input_notes import InputNote, left_out
+
+_MOST_SCOPES = 5
 
 
 class JoinReport(Struct):
@@ -41,7 +43,16 @@ class JoinReport(Struct):
     """Answers to no question, by scope."""
     not_generative: int = 0
     """Traces without an agent or a call of a model."""
+    unknown: dict[str, None] = field(default_factory=dict)
+    """The scopes of such traces: the first ones."""
     problems: Counter[str] = field(default_factory=Counter)
+
+    def add_unknown(self, scopes: Iterable[str]) -> None:
+        """Count a trace without an agent or a call of a model, and remember whose spans it has."""
+        self.not_generative += 1
+        for scope in scopes:
+            if scope and len(self.unknown) < _MOST_SCOPES:
+                self.unknown[scope] = None
 
     def notes(self) -> Iterator[InputNote]:
         """Yield what a user should know."""
@@ -61,7 +72,8 @@ class JoinReport(Struct):
             yield InputNote(f"{what} empty in the traces of {name}: {said}")
         if self.not_generative:
             what = _counted(self.not_generative, "trace has", "traces have")
-            yield InputNote(f"{what} no agent and no call of a model, so that there is no answer")
+            scopes = f" (spans of {', '.join(self.unknown)})" if self.unknown else ""
+            yield InputNote(f"{what} no agent and no call of a model, so that there is no answer{scopes}")
         if self.open:
             what = _counted(self.open, "answer ends", "answers end")
             yield InputNote(f"{what} with a call of a tool that nothing continues; see metadata.incomplete")
