@@ -186,6 +186,24 @@ def test_a_killed_run_receives_again_and_judges_no_answer_twice(folder: Path) ->
     assert [row.eval_id for row in stored(folder).results()] == [f"{1:016x}", f"{2:016x}"]
 
 
+def test_a_failed_answer_that_is_received_again_counts_once(folder: Path) -> None:
+    failed = {**call(1, [user("Where?")], assistant("")), "status": {"code": 2}}
+    with scoring(folder) as process:
+        process.send(failed)
+        assert until(lambda: any(each.stat().st_size for each in folder.glob(".agentv/runs/*/results.jsonl")))
+        process.process.kill()
+    with scoring(folder, command=("resume", stored(folder).run_id)) as process:
+        process.send(call(2, [user("When?")], assistant(ANSWERS[0])))
+        process.send(failed)
+        code, _ = process.end()
+    assert code == 3
+    rows = {row.eval_id: row.origin for row in stored(folder).results()}
+    assert list(rows) == [f"{1:016x}", f"{2:016x}"]
+    origin = rows[f"{1:016x}"]
+    assert origin is not None
+    assert (origin.file, origin.span_id) == ("otlp", f"{1:016x}")
+
+
 def test_traces_are_shown_while_they_are_received(folder: Path) -> None:
     with scoring(folder, command=("traces", "show", "--otlp", "127.0.0.1:0")) as process:
         process.send(call(1, [user("Where?")], assistant(ANSWERS[0])))

@@ -154,7 +154,7 @@ class LogAnswers(Struct):
 
     def _unread(self, origin: Origin, message: str, target: str | None = None) -> CaseResult | None:
         slot = self.answers.unread_slot(origin, target)
-        if self.answers.is_piped_again(origin, slot) or not self.filter.wants_unread(slot, origin, message):
+        if self.answers.is_piped_again(origin, slot) or not self.filter.wants_unread(slot, message):
             return None
         failure = Failure("config_error", message, stage="load")
         suite = self.answers.tasks.suite

@@ -115,9 +115,12 @@ class RunAnswers(Struct):
         return ResultKey(self.tasks.suite.path, eval_id_of(given, source), target)
 
     def unread_slot(self, origin: Origin, target: str | None = None) -> ResultKey:
-        """Return the result key of a line that could not be read: its case is named by file and line."""
-        source = source_of(origin.file, origin.line, origin.part)
-        return ResultKey(self.tasks.suite.path, source, target or target_of_file(origin.file))
+        """Return the result key of a line that could not be read.
+
+        Its case is named by file and line, that of a failed answer in traces by its span, as if it had succeeded.
+        """
+        name = origin.span_id or source_of(origin.file, origin.line, origin.part)
+        return ResultKey(self.tasks.suite.path, name, target or target_of_file(origin.file))
 
     def task(
         self, given: EvaluationInput, slot: ResultKey, origin: Origin, *, now: datetime, repaired: bool = False

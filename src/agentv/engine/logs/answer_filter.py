@@ -26,15 +26,15 @@ class JudgedAnswers(Struct):
         if row.error is None:
             self.keys.add(_key(row.slot, row.origin, row.candidate_answer))
         elif row.error.stage == "load":
-            self.keys.add(_unread_key(row.slot, row.origin, row.error.message))
+            self.keys.add(_unread_key(row.slot, row.error.message))
 
     def has(self, slot: ResultKey, origin: Origin, answer: str) -> bool:
         """Return True if a run has judged this answer of a target to a case."""
         return _key(slot, origin, answer) in self.keys
 
-    def has_unread(self, slot: ResultKey, origin: Origin, message: str) -> bool:
+    def has_unread(self, slot: ResultKey, message: str) -> bool:
         """Return True if a run has reported a line with this problem."""
-        return _unread_key(slot, origin, message) in self.keys
+        return _unread_key(slot, message) in self.keys
 
 
 def _key(slot: ResultKey, origin: Origin | None, text: str) -> str:
@@ -43,9 +43,8 @@ def _key(slot: ResultKey, origin: Origin | None, text: str) -> str:
     return f"{slot.eval_id}\0{target}\0{text}"
 
 
-def _unread_key(slot: ResultKey, origin: Origin | None, message: str) -> str:
-    place = slot.eval_id if origin is None or not origin.span_id else origin.span_id
-    return f"{place}\0\0{message}"
+def _unread_key(slot: ResultKey, message: str) -> str:
+    return f"{slot.eval_id}\0\0{message}"
 
 
 def load_judged_answers(home: Path, name: str, *, without: str | None = None) -> JudgedAnswers:
@@ -88,9 +87,9 @@ class AnswerFilter(Struct):
         self.older += is_old
         return is_old
 
-    def wants_unread(self, slot: ResultKey, origin: Origin, message: str) -> bool:
+    def wants_unread(self, slot: ResultKey, message: str) -> bool:
         """Return True for a line with a problem that no earlier run has reported."""
-        is_known = self.judged is not None and self.judged.has_unread(slot, origin, message)
+        is_known = self.judged is not None and self.judged.has_unread(slot, message)
         self.known += is_known
         return not is_known
 

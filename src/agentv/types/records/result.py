@@ -180,7 +180,8 @@ class CaseResult(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 
         A line of a log, a span, or what the metadata has under `origin`, else under `trace_id` and `span_id`.
         """
-        if self.line_digest:
+        is_failed_span = bool(self.span_id) and self.error is not None and self.error.stage == "load"
+        if self.line_digest or is_failed_span:
             return Origin(self.file, self.line, self.part, self.line_digest, self.trace_id, self.span_id)
         own = {name: each for name, each in (("trace_id", self.trace_id), ("span_id", self.span_id)) if each}
         named = self.metadata.get(ORIGIN)
