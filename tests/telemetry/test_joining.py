@@ -131,6 +131,9 @@ def test_calls_with_the_same_id_in_other_traces_are_answers_of_their_own() -> No
     assert len(answers) == report.open == 2
 
 
+SESSION_1 = {"gen_ai.conversation.id": "1"}
+
+
 def test_an_id_of_a_conversation_keeps_users_apart() -> None:
     exports = [
         export(call(1, [user("Hi")], assistant("Hello"), more={"gen_ai.conversation.id": "a"})),
@@ -142,6 +145,15 @@ def test_an_id_of_a_conversation_keeps_users_apart() -> None:
     answers, report = join(*exports)
     assert [answer.session for answer in answers] == ["a", "b", "a"]
     assert report.ambiguous == 0
+
+
+def test_a_conversation_is_of_one_service() -> None:
+    """Programs count their sessions from 1, too."""
+    exports = [export(call(number, [user(f"{number}?")], assistant("Yes"), more=SESSION_1)) for number in (1, 2, 3)]
+    for made, service in zip(exports, "aba", strict=True):
+        made["resourceSpans"][0]["resource"]["attributes"] = [attribute("service.name", service)]
+    answers, _ = join(*exports, options=JoinOptions(unit="conversation"))
+    assert sorted(texts(answers)) == [("1?", "Yes", "3?", "Yes"), ("2?", "Yes")]
 
 
 def test_a_call_that_nothing_continues_is_an_answer_that_says_so() -> None:

@@ -277,7 +277,8 @@ class Joiner:
             if self._options.unit == "answer":
                 yield answer
             else:
-                turns = self._turns.setdefault(answer.session or answer.span_id, _Turns([], 0))
+                key = f"{answer.metadata.get('service')}\0{answer.session or answer.span_id}"
+                turns = self._turns.setdefault(key, _Turns([], 0))
                 turns.answers.append(answer)
                 turns.since_ns = self._moment(answer.end_ns)
 
