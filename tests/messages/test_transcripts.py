@@ -281,6 +281,15 @@ def test_a_text_before_a_call_that_is_not_written_yet_is_no_answer() -> None:
     assert states_of(read(records).turns) == ["answered"]
 
 
+def test_a_session_of_claude_code_without_a_prompt_has_no_turns() -> None:
+    text = [{"type": "text", "text": "Yes"}]
+    records = [
+        claude_record("user", "1", None, "Caveat: none of this was asked", isMeta=True),
+        claude_record("assistant", "2", "1", text, requestId="r"),
+    ]
+    assert read(records).turns == ()
+
+
 def test_what_a_resumed_session_repeats_under_new_ids_is_a_copy() -> None:
     """Claude Code 1.0.83 with `-p --continue`; the copies have no id of a request."""
     text = [{"type": "text", "text": "Yes"}]

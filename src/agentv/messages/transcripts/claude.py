@@ -365,7 +365,7 @@ def _with_copies(turns: Sequence[Turn], path: Sequence[Record]) -> tuple[Turn, .
         for each in path
         if each.value.get("type") == "assistant" and object_of(each.value.get("message")).get("model") != _NO_MODEL
     ]
-    if not any("requestId" in each.value for each in answers):
+    if not turns or not any("requestId" in each.value for each in answers):
         return tuple(turns)
     ends = [*(turn.asked.line for turn in turns[1:]), sys.maxsize]
     marked = []
