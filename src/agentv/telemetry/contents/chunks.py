@@ -18,7 +18,7 @@ def whole_output(value: JsonValue) -> JsonValue:
     """
     if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
         return value
-    rows = [object_of(each) for each in value if not _is_lost(object_of(each))]
+    rows = [row for each in value if not _is_lost(row := object_of(each))]
     rows = [{**row, "role": "assistant"} if row.get("role") == "unknown" else row for row in rows]
     if len(rows) > 1 and all(row.get("finish_reason") in _ENDS for row in rows):
         return [rows[0]]
@@ -34,8 +34,9 @@ def whole_output(value: JsonValue) -> JsonValue:
 
 def _is_lost(message: JsonObject) -> bool:
     """Return True for the last chunk of Gemini's streams in Python's form, which OpenLLMetry records without a text."""
-    texts = [text for part in _parts(message) if (text := _text(part)) is not None]
-    return len(texts) == 1 and "function_response=None" in texts[0] and _WITHOUT_TEXT in texts[0]
+    parts = _parts(message)
+    text = _text(parts[0]) if len(parts) == 1 else None
+    return text is not None and "function_response=None" in text and _WITHOUT_TEXT in text
 
 
 _WITHOUT_TEXT = " text=''"

@@ -46,6 +46,7 @@ _RESULTS = (
 )
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 _INPUT_OF_SENTRY = "gen_ai.request.messages"
+_RESPONSE = {"gen_ai.response.text", "gen_ai.response.tool_calls"}
 _WEAVE_WORKFLOW = "weave.openai_agents.task.workflow_name"
 """The name of a run of the OpenAI Agents SDK, whose span has no operation."""
 _KIND_KEYS = {"traceloop.span.kind", "openinference.span.kind", "langfuse.observation.type", "mlflow.spanType"}
@@ -117,7 +118,9 @@ def _tool_id(attributes: JsonObject) -> JsonValue:
 
 def _response(attributes: JsonObject) -> tuple[Message, ...]:
     """Return the texts and the calls that Sentry has as two lists."""
-    text, listed = (parsed(attributes.get(f"gen_ai.response.{name}")) for name in ("text", "tool_calls"))
+    if not _RESPONSE & attributes.keys():
+        return ()
+    text, listed = parsed(attributes.get("gen_ai.response.text")), parsed(attributes.get("gen_ai.response.tool_calls"))
     calls = [call_of(each) for each in (listed if isinstance(listed, list) else ()) if isinstance(each, Mapping)]
     if text is None and not calls:
         return ()
