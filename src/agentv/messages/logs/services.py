@@ -205,7 +205,7 @@ def nested_attributes(value: JsonValue) -> JsonValue:
                 break  # an earlier, shorter key has a value that is not an object; that value stays
             branch = inner
         else:
-            new = nested_attributes(item)
+            new = nested_attributes(item) if isinstance(item, dict | list | tuple) else item
             old = branch.get(last)
             branch[last] = {**old, **new} if isinstance(old, Mapping) and isinstance(new, Mapping) else new
     return _with_lists(tree)
