@@ -46,7 +46,7 @@ def test_secret_values_are_long_and_named_so() -> None:
     assert secret_values(variables) == {"sk-12345678"}
 
 
-@given(WORDS.filter(lambda word: len(word) >= 8), WORDS, WORDS)
+@given(st.text(st.characters(exclude_characters="*"), min_size=8), WORDS, WORDS)
 def test_a_struck_secret_is_gone_from_text_and_json(secret: str, before: str, after: str) -> None:
     redactor = SecretRedactor([secret])
     text = before + secret + after
