@@ -24,6 +24,7 @@ IGNORED_HEADERS: Mapping[str, str] = {
     "user-agent": "each client names itself",
     "x-goog-api-client": "Google's client names itself once more",
     "x-stainless-": "what the clients of OpenAI and Anthropic tell about the machine they run on",
+    "traceparent": "Anthropic's client sends it if another test in the process has set up OpenTelemetry",
 }
 PICTURE = Path(__file__).parents[2] / "fixtures" / "picture.png"
 QUESTION = "Where is my ördér?"
