@@ -327,6 +327,12 @@ def test_a_call_that_two_instrumentations_record_in_traces_of_their_own_counts_o
     assert (len(answers), report.doubled) == expected
 
 
+def test_a_span_may_have_any_name() -> None:
+    named = {**call(1, [user("Where?")], assistant("Here.")), "name": "log event"}
+    (answer,), _ = join(export(named))
+    assert answer.text == "Here."
+
+
 def test_calls_to_which_a_server_gives_one_id_are_told_apart_by_their_texts() -> None:
     made = [
         {**call(number, [user("Where?")], assistant(text), more={"gen_ai.response.id": "r"}), "name": f"chat {text}"}

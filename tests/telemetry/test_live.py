@@ -102,18 +102,18 @@ def test_a_parent_in_another_process_is_not_waited_for_long(start: Start) -> Non
 def test_messages_in_log_records_that_come_later_are_waited_for(start: Start) -> None:
     agents = start()
     given = spans("openai-v2")
-    agents.send(*(each for each in given if each.name != "log event"))
+    agents.send(*(each for each in given if not each.is_log))
     assert agents.after(SETTLE_S) == []
-    agents.send(*(each for each in given if each.name == "log event"))
+    agents.send(*(each for each in given if each.is_log))
     assert "Order 7 is on its way." in agents.after(SETTLE_S)
 
 
 def test_log_records_wait_for_the_span_that_they_belong_to(start: Start) -> None:
     agents = start()
     given = spans("openai-v2")
-    agents.send(*(each for each in given if each.name == "log event"))
+    agents.send(*(each for each in given if each.is_log))
     assert agents.after(120) == []
-    agents.send(*(each for each in given if each.name != "log event"))
+    agents.send(*(each for each in given if not each.is_log))
     assert len(agents.after(SETTLE_S)) == 3
 
 

@@ -128,6 +128,13 @@ def test_the_spans_of_a_trace_are_one_answer(service: str) -> None:
     assert (dict(report.problems), report.open, answer.end_ns - answer.start_ns >= 7 * 10**9) == ({}, 0, True)
 
 
+def test_an_output_of_opik_may_be_a_text() -> None:
+    (answer,), _ = joined({**OPIK[0], "output": "Here."}, *OPIK[1:])
+    assert heard(answer) == EXPECTED
+    (answer,), _ = joined({**OPIK[0], "type": "llm", "input": {"messages": ASKED}, "output": "Here."})
+    assert answer.text == "Here."
+
+
 @pytest.mark.parametrize("service", ROWS)
 def test_calls_without_a_function_around_them_are_joined(service: str) -> None:
     first, last = (dict(ROWS[service][number]) for number in (1, 3))

@@ -143,6 +143,16 @@ def test_runs_may_list_their_steps() -> None:
     assert conversation(found) == EXPECTED[0]
 
 
+def test_listed_steps_need_no_ids_and_a_root_without_one_is_read_alone() -> None:
+    root, *steps = logged("langsmith-openai")[:3]
+    nameless = [{name: each[name] for name in each if name not in ("id", "parent_run_id")} for each in steps]
+    (found,) = answers([{**root, "child_runs": nameless}])
+    assert conversation(found) == EXPECTED[0]
+    joiner = RecordJoiner(JoinReport())
+    assert not joiner.take({**root, "id": None, "child_runs": steps}, file="log", line=1)
+    joiner.close()
+
+
 def test_a_root_that_has_the_whole_conversation_gets_nothing_twice() -> None:
     records = logged("langsmith-langchain")
     (found,) = answers(each for each in records if each["trace_id"] == records[0]["trace_id"])

@@ -48,12 +48,11 @@ def parse_json(text: str, path: str, line: int) -> tuple[Document | None, tuple[
     try:
         value = parser.parse()
     except JSONDecodeError as error:
-        message = _MESSAGES.get(error.msg, error.msg)
         subject = "the file" if "\n" in text.strip() else "this line"
-        told = f"{subject} is not valid JSON: {message}"
+        message = f"{subject} is not valid JSON: {_MESSAGES.get(error.msg, error.msg)}"
         if text.strip() in ("{", "["):
-            told = "this line is only the beginning of a JSON value: write each on one line, or name the file .json"
-        problem = Problem(path, told, *parser.mark(error.pos))
+            message = "this line is only the beginning of a JSON value: write each on one line, or name the file .json"
+        problem = Problem(path, message, *parser.mark(error.pos))
         return None, (*parser.problems, problem)
     return Document(path, value, parser.mark(parser.skip_space(0)), parser.marks), tuple(parser.problems)
 

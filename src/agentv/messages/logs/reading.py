@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from agentv.messages.logs.fields import Found, LogRecord, decoded, keys_of, logged_moment
 from agentv.messages.logs.mapping import INPUT_KEYS, KNOWN_KEYS, Extra, LogMap, read_own, with_mapped_fields
 from agentv.messages.logs.services import (
+    JOINED,
     is_langfuse,
     is_langsmith,
     is_openai,
@@ -287,9 +288,7 @@ class _Reader:
         given = EvaluationInput.read({"response": "", **self._fields(None)}, self._problems, "$")
         has_question = given.prompt or any(message.role == "user" for message in given.message_history)
         if not self._problems.found and not has_question:
-            self._problems.add(
-                "$", f"has no question; this line has the keys {keys_of(self._line)}", allowed=_MAPPING_ADVICE
-            )
+            self._problems.add("$", f"has no question; this line has the keys {self._keys()}", allowed=_MAPPING_ADVICE)
         return LoggedAnswer(given, notes=tuple(self._notes))
 
     def _fields(self, extra: Extra | None) -> dict[str, JsonValue]:
@@ -508,9 +507,13 @@ class _Reader:
             missing = (
                 "the answer, `response`, is missing" if is_own else f"is an export of {record.shape} without an answer"
             )
-            what = f"{missing}; this line has the keys {keys_of(self._line)}"
+            what = f"{missing}; this line has the keys {self._keys()}"
             near = next(filter(_is_like_answer, record.unread), None)
             problems.add("$", what, allowed=_MAPPING_ADVICE, suggestion=near and f"--map response={near}")
+
+    def _keys(self) -> str:
+        """Return the keys of the line for a message, without the one under which its steps were joined."""
+        return keys_of({key: item for key, item in self._line.items() if key != JOINED})
 
     def _report_unread(self, unread: Sequence[str]) -> None:
         """Record the unknown keys of a line as problems; only the first one has the advice."""

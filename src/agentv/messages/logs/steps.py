@@ -24,19 +24,20 @@ class TraceRecord(Struct, frozen=True):
 
 
 def trace_records(value: JsonObject) -> list[TraceRecord]:
-    """Return a record and the steps that it lists; [] for any other value, and for a record without a trace."""
-    found = _runs(value, "") if is_langsmith(value) else _observations(value) if is_langfuse(value) else ()
-    return [record for record in found if record.trace_id and record.id]
+    """Return a record and the steps that it lists; [] for any other value, and for a record without its ids."""
+    found = [*_runs(value, "", "")] if is_langsmith(value) else [*_observations(value)] if is_langfuse(value) else []
+    return found if all(record.trace_id and record.id for record in found) else []
 
 
-def _runs(run: JsonObject, parent_id: str) -> Iterator[TraceRecord]:
-    run_id = _text(run, "id", "run_id")
+def _runs(run: JsonObject, parent_id: str, own_id: str) -> Iterator[TraceRecord]:
+    """Yield a run and those that it lists. `own_id` is the id of a listed run that has none."""
+    run_id = _text(run, "id", "run_id") or own_id
     parent_id = "" if run.get("is_root") is True else _text(run, "parent_run_id") or parent_id
     trace_id = _text(run, "trace_id") or ("" if parent_id else run_id)
     steps = list(objects_of(run.get("child_runs")))
     yield TraceRecord("LangSmith", trace_id, run_id, parent_id, {**run, "child_runs": []} if steps else run)
-    for step in steps:
-        yield from _runs({"trace_id": trace_id, **step}, run_id)
+    for number, step in enumerate(steps):
+        yield from _runs({"trace_id": trace_id, **step}, run_id, f"{run_id}.{number}")
 
 
 def _observations(value: JsonObject) -> Iterator[TraceRecord]:
@@ -51,9 +52,10 @@ def _observations(value: JsonObject) -> Iterator[TraceRecord]:
     trace_id = _text(trace, "id")
     steps = list(objects_of(value.get("observations")))
     yield TraceRecord("Langfuse", trace_id, trace_id, "", {**value, "observations": []} if steps else value)
-    for step in steps:
+    for number, step in enumerate(steps):
         parent_id = _text(step, "parentObservationId", "parent_observation_id")
-        yield TraceRecord("Langfuse", trace_id, _text(step, "id"), parent_id or trace_id, step)
+        own_id = _text(step, "id") or f"{trace_id}.{number}"
+        yield TraceRecord("Langfuse", trace_id, own_id, parent_id or trace_id, step)
 
 
 def _text(value: JsonObject, *names: str) -> str:

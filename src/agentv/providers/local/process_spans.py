@@ -17,7 +17,7 @@ from opentelemetry.sdk import _logs as logs_sdk
 from opentelemetry.sdk import trace as trace_sdk
 
 from agentv.providers.local.call_spans import CallSpans, SpanInbox, call_with_spans
-from agentv.telemetry.otlp.spans import LOG_EVENT, Span, SpanEvent
+from agentv.telemetry.otlp.spans import Span, SpanEvent
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.provider import ProviderResponse
 
@@ -175,7 +175,7 @@ def _log_event(record: Any, scope: Any) -> Span:
     return Span(
         trace_id=f"{record.trace_id:032x}",
         span_id=f"{record.span_id:016x}",
-        name=LOG_EVENT,
+        is_log=True,
         start_ns=moment,
         end_ns=moment,
         events=(SpanEvent(str(name), attributes, _json(record.body)),),

@@ -83,10 +83,10 @@ def with_calls(messages: Sequence[Message], tools: Sequence[ToolCall]) -> tuple[
     if not tools or last is None or last.role != "assistant":
         return tuple(messages)
     results = [_result_message(tool, None).content for tool in tools if tool.output is not None]
-    told = [each for each in messages if each.role == "tool" and each.content in results]
-    if told:
+    recorded = [each for each in messages if each.role == "tool" and each.content in results]
+    if recorded:
         silent = [each for each in messages[:-1] if each.role == "assistant" and not each.content]
-        messages = [each for each in messages[:-1] if each not in told and each not in silent] + [last]
+        messages = [each for each in messages[:-1] if each not in recorded and each not in silent] + [last]
     made: list[Message] = []
     for tool in tools:
         made.append(Message("assistant", None, tool_calls=(replace(tool, output=None),)))

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from agentv.messages.shapes.fields import optional_text
 from agentv.telemetry.contents.parts import parsed
 from agentv.telemetry.joining.answers import TracedAnswer
-from agentv.telemetry.otlp.spans import LOG_EVENT, Span
+from agentv.telemetry.otlp.spans import Span
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message, ToolCall
 from agentv.types.messages_json import compact_json
@@ -74,7 +74,7 @@ class AgentLogs(Struct):
 
         From `now_ns` on counts how long its session has been silent.
         """
-        if record.name != LOG_EVENT:
+        if not record.is_log:
             return record.scope.startswith(CLAUDE_SCOPE) and self._take_span(record, now_ns)
         event = record.events[0]
         name = _event_name(record)

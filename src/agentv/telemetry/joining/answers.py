@@ -3,27 +3,15 @@
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agentv.telemetry.joining.history import message_key
 from agentv.types.json_value import JsonObject, JsonValue
 from agentv.types.messages import Message
 from agentv.types.messages_json import content_text, messages_to_json
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, total_usage
 
 NS_PER_MS = 1_000_000
-
-
-def usage_to_json(usage: Usage) -> dict[str, JsonValue]:
-    """Return token counts and the number of calls in the keys of a log line."""
-    return {
-        "input": usage.input,
-        "output": usage.output,
-        "total": usage.total,
-        "cached_input": usage.cached_input,
-        "reasoning": usage.reasoning,
-        "requests": usage.requests,
-    }
 
 
 class TracedAnswer(Struct, frozen=True, kw_only=True):
@@ -94,7 +82,7 @@ class TracedAnswer(Struct, frozen=True, kw_only=True):
             "metadata": metadata,
         }
         if self.usage is not None:
-            line["usage"] = usage_to_json(self.usage)
+            line["usage"] = asdict(self.usage)
         if self.start_ns:
             line["timestamp"] = self.finished_ns
             line["duration_ms"] = max(0.0, (self.end_ns - self.start_ns) / NS_PER_MS)
@@ -115,7 +103,6 @@ def join_turns(answers: Sequence[TracedAnswer]) -> TracedAnswer:
         else:
             messages = (*messages, *(each for each in answer.messages if each.role != "system" or not messages))
     first, last = answers[0], answers[-1]
-    usages = [each.usage for each in answers if each.usage is not None]
     costs = [each.cost_usd for each in answers]
     return replace(
         last,
@@ -123,6 +110,6 @@ def join_turns(answers: Sequence[TracedAnswer]) -> TracedAnswer:
         output_start=0,
         start_ns=first.start_ns,
         end_ns=max(each.end_ns for each in answers),
-        usage=sum(usages[1:], start=usages[0]) if usages else None,
+        usage=total_usage(each.usage for each in answers),
         cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
     )

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from agentv.telemetry.otlp.spans import LOG_EVENT, Span, is_placeholder
+from agentv.telemetry.otlp.spans import Span, is_placeholder
 
 SETTLE_S = 2.0
 """How long after its last span a trace is waited for that lacks nothing."""
@@ -21,17 +21,17 @@ Gap: TypeAlias = Literal["none", "remote", "local", "unknown"]
 
 def gap_of(spans: Sequence[Span]) -> Gap:
     """Return what the spans of one trace lack. A parent is exported after its children, because it ends later."""
-    ids = {span.span_id for span in spans if span.name != LOG_EVENT and not is_placeholder(span)}
+    ids = {span.span_id for span in spans if not span.is_log and not is_placeholder(span)}
     # A log record and a placeholder arrive while their span is open.
     ahead = {
         span.parent_id if is_placeholder(span) else span.span_id
         for span in spans
-        if span.name == LOG_EVENT or is_placeholder(span)
+        if span.is_log or is_placeholder(span)
     }
     orphans = [
         span
         for span in spans
-        if span.parent_id and span.parent_id not in ids and span.name != LOG_EVENT and not is_placeholder(span)
+        if span.parent_id and span.parent_id not in ids and not span.is_log and not is_placeholder(span)
     ]
     if any(span.is_parent_remote is False for span in orphans):
         return "local"

@@ -10,7 +10,7 @@ from agentv.telemetry.joining.joining import join_spans
 from agentv.telemetry.joining.merging import merged_spans
 from agentv.telemetry.joining.report import JoinReport
 from agentv.telemetry.joining.traces import Invocation, Trace, usage_of
-from agentv.telemetry.otlp.spans import LOG_EVENT, Span
+from agentv.telemetry.otlp.spans import Span
 from agentv.types.messages import Message
 from agentv.types.usage import Usage
 
@@ -60,11 +60,11 @@ def has_all_parents(spans: Sequence[Span], parent_id: str = "") -> bool:
 
     A root has no parent, or the one that the target got.
     """
-    ended = [span for span in spans if span.name != LOG_EVENT]
+    ended = [span for span in spans if not span.is_log]
     ids = {span.span_id for span in ended}
     known = {*ids, "", parent_id}
     has_root = any(span.parent_id in ("", parent_id) for span in ended)
-    logged = {span.span_id for span in spans if span.name == LOG_EVENT and span.span_id}
+    logged = {span.span_id for span in spans if span.is_log and span.span_id}
     return has_root and all(span.parent_id in known for span in ended) and logged <= ids
 
 

@@ -9,7 +9,7 @@ from agentv.telemetry.joining.answers import TracedAnswer
 from agentv.telemetry.joining.arrivals import AT_WORK_S, PATIENCE_S, SETTLE_S, Arrivals, gap_of
 from agentv.telemetry.joining.joining import NS_PER_S, Joiner, JoinOptions, ReadTrace
 from agentv.telemetry.joining.shelf import key_of
-from agentv.telemetry.otlp.spans import LOG_EVENT, Span
+from agentv.telemetry.otlp.spans import Span
 
 _MOST_BYTES = 2**30
 _MOST_BYTES_OF_TRACE = 64 * 2**20
@@ -54,7 +54,7 @@ class LiveJoiner(Joiner):
                 continue
             trace_id = key_of(span)
             self._shelf.add(placed)
-            is_outermost = not span.parent_id and span.name != LOG_EVENT
+            is_outermost = not span.parent_id and not span.is_log
             self._arrivals.add(trace_id, now_s, is_outermost=is_outermost)
             if self._shelf.size_of(trace_id) > self._most_bytes_of_trace:
                 self._large.add(trace_id)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from agentv.telemetry.otlp.spans import LOG_EVENT, Span, SpanEvent, is_placeholder
+from agentv.telemetry.otlp.spans import Span, SpanEvent, is_placeholder
 from agentv.types.messages_json import compact_json
 
 
@@ -15,7 +15,7 @@ def merged_spans(spans: Iterable[Span]) -> list[Span]:
     for span in spans:
         if is_placeholder(span):
             continue
-        if span.name == LOG_EVENT:
+        if span.is_log:
             event = span.events[0]
             content = compact_json([event.name, event.attributes, event.body, span.start_ns])
             logs.setdefault(span.key, {})[content] = span
@@ -26,7 +26,7 @@ def merged_spans(spans: Iterable[Span]) -> list[Span]:
         ordered = sorted(records.values(), key=lambda each: (each.start_ns, each.file_number, each.line))
         events = tuple(record.events[0] for record in ordered)
         # Log records of a span whose trace is not exported stand for the span.
-        base = best.get(key) or replace(ordered[0], name="", events=(), end_ns=ordered[-1].end_ns)
+        base = best.get(key) or replace(ordered[0], is_log=False, events=(), end_ns=ordered[-1].end_ns)
         best[key] = replace(base, events=_distinct((*base.events, *events)))
     return sorted(best.values(), key=lambda span: (span.start_ns, -span.end_ns, span.span_id))
 

@@ -4,14 +4,13 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agentv.messages.logs.services import JOINED, read_langsmith
 from agentv.messages.logs.steps import TraceRecord, trace_records
 from agentv.messages.shapes.usages import read_usage
 from agentv.telemetry.contents.facts import Facts
 from agentv.telemetry.conventions.reading import read_facts
-from agentv.telemetry.joining.answers import usage_to_json
 from agentv.telemetry.joining.merging import merged_spans
 from agentv.telemetry.joining.report import JoinReport
 from agentv.telemetry.joining.shelf import SpanShelf
@@ -21,7 +20,7 @@ from agentv.telemetry.otlp.values import first
 from agentv.types.json_value import JsonObject, JsonValue, object_of
 from agentv.types.messages import Message
 from agentv.types.messages_json import compact_json, messages_to_json
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, total_usage
 
 _MOST_OPEN = 10_000
 
@@ -115,13 +114,11 @@ class _Call(Struct, frozen=True):
 
 
 def _sum_of(calls: Sequence[Facts]) -> Facts:
-    """Return the facts of the last call with the tokens and the cost of all; unknown if they are for one of them."""
-    usages = [each.usage for each in calls]
-    costs = [each.cost_usd for each in calls]
-    known = [usage for usage in usages if usage is not None]
+    """Return the facts of the last call with the tokens and the cost of all, unknown if those of one call are."""
+    usages, costs = [each.usage for each in calls], [each.cost_usd for each in calls]
     return replace(
         calls[-1],
-        usage=sum(known[1:], start=known[0]) if known and len(known) == len(usages) else None,
+        usage=None if None in usages else total_usage(usages),
         cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
     )
 
@@ -129,14 +126,14 @@ def _sum_of(calls: Sequence[Facts]) -> Facts:
 def _only_call(root: Span, steps: Sequence[Span]) -> Span:
     """Return the only observation of a trace of Langfuse that says no more than it; else the root."""
     is_trace = root.scope == "Langfuse" and root.span_id == root.trace_id
-    if is_trace and len(steps) == 1 and _inner(root).get("output") == steps[0].attributes.get("output"):
+    if is_trace and len(steps) == 1 and _inner(root.attributes).get("output") == steps[0].attributes.get("output"):
         return steps[0]
     return root
 
 
-def _inner(record: Span) -> JsonObject:
+def _inner(record: JsonObject) -> JsonObject:
     """Return a record, or the trace in a downloaded one."""
-    return object_of(record.attributes.get("trace")) or record.attributes
+    return object_of(record.get("trace")) or record
 
 
 def _as_record(root: Span, said: Mapping[str, JsonValue] | None = None) -> JoinedRecord:
@@ -144,13 +141,13 @@ def _as_record(root: Span, said: Mapping[str, JsonValue] | None = None) -> Joine
 
 
 def _amounts(usage: Usage | None, cost_usd: float | None) -> dict[str, JsonValue]:
-    amounts: dict[str, JsonValue] = {"usage": None if usage is None else usage_to_json(usage), "cost_usd": cost_usd}
+    amounts: dict[str, JsonValue] = {"usage": None if usage is None else asdict(usage), "cost_usd": cost_usd}
     return {name: value for name, value in amounts.items() if value is not None}
 
 
 def _shelved(record: TraceRecord, file: str, line: int) -> Span:
     """Return a record as it is kept: a span whose only attributes are those of the record."""
-    inner = object_of(record.value.get("trace")) or record.value
+    inner = _inner(record.value)
     start = nanoseconds(first(inner, "startTime", "start_time", "timestamp"))
     return Span(
         trace_id=record.trace_id,
@@ -191,7 +188,7 @@ def _below_trace(trace: Span, kept: Mapping[str, Span]) -> dict[str, Span]:
     Newer servers leave the input and the output of a trace empty.
     """
     outer = [span for span in kept.values() if span.parent_id in ("", trace.span_id) and span is not trace]
-    inner = _inner(trace)
+    inner = _inner(trace.attributes)
     if len(outer) == 1:
         lacking = {name: outer[0].attributes.get(name) for name in ("input", "output") if not inner.get(name)}
         inner = {**inner, **lacking}
@@ -246,7 +243,7 @@ def _as_span(record: Span, *, is_root: bool = False) -> Span:
 
 
 def _of_langfuse(value: JsonObject, *, is_root: bool) -> tuple[JsonObject, str | None]:
-    inner = object_of(value.get("trace")) or value
+    inner = _inner(value)
     level, message = inner.get("level"), first(inner, "statusMessage", "status_message")
     return {
         "langfuse.observation.type": "agent" if is_root else str(inner.get("type")).lower(),

@@ -7,7 +7,7 @@ from tempfile import SpooledTemporaryFile
 import msgspec
 from msgspec import Struct, field
 
-from agentv.telemetry.otlp.spans import LOG_EVENT, Span
+from agentv.telemetry.otlp.spans import Span
 
 _MEMORY_BYTES = 16 * 2**20
 _UNUSED_BYTES = 16 * 2**20
@@ -18,7 +18,7 @@ _UNTRACED = "without a trace: "
 
 def key_of(span: Span) -> str:
     """Return the trace that a span is kept with; a log record without one has a trace of its own."""
-    return span.trace_id or (f"{_UNTRACED}{span.span_id}" if span.name == LOG_EVENT else "")
+    return span.trace_id or (f"{_UNTRACED}{span.span_id}" if span.is_log else "")
 
 
 def is_untraced(trace_id: str) -> bool:

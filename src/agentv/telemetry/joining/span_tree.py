@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from agentv.telemetry.contents.facts import Facts, Kind
 from agentv.telemetry.conventions.reading import read_facts
 from agentv.telemetry.otlp.spans import Span
+from agentv.types.usage import total_usage
 
 
 class ReadSpan(Struct, frozen=True):
@@ -100,10 +101,9 @@ class SpanTree:
 
 def _completed(facts: Facts, inner: Sequence[Facts]) -> Facts:
     """Return what a call says; tokens, model and instructions that it lacks are those of the calls inside it."""
-    usages = [each.usage for each in inner if each.usage is not None]
     return replace(
         facts,
-        usage=facts.usage or (sum(usages[1:], start=usages[0]) if usages else None),
+        usage=facts.usage or total_usage(each.usage for each in inner),
         model=facts.model or next((each.model for each in inner if each.model), None),
         system=facts.system or next((each.system for each in inner if each.system), ()),
     )

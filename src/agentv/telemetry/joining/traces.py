@@ -24,7 +24,7 @@ from agentv.telemetry.otlp.spans import Span
 from agentv.types.json_value import JsonObject
 from agentv.types.messages import Message, TextPart, ToolCall
 from agentv.types.messages_json import content_text
-from agentv.types.usage import Usage
+from agentv.types.usage import Usage, total_usage
 
 
 class Invocation(Struct, frozen=True, kw_only=True):
@@ -328,14 +328,10 @@ def _is_object(text: str) -> bool:
 def usage_of(invocations: Sequence[Invocation]) -> tuple[Usage | None, float | None]:
     """Return the tokens and the cost of all calls of models; those of agents only if no call has any."""
     calls = [call.facts for each in invocations for call in each.calls if call.facts is not None]
-    usages = [facts.usage for facts in calls if facts.usage is not None]
     costs = [facts.cost_usd for facts in calls]
-    if not usages:
-        usages = [each.facts.usage for each in invocations if each.facts.usage is not None]
-    requests = len(calls)
-    total = sum(usages[1:], start=usages[0]) if usages else None
+    total = total_usage(facts.usage for facts in calls) or total_usage(each.facts.usage for each in invocations)
     cost = sum(cost or 0.0 for cost in costs) if costs and None not in costs else None
-    return (None if total is None else replace(total, requests=requests)), cost
+    return (None if total is None else replace(total, requests=len(calls))), cost
 
 
 _KNOWN = (

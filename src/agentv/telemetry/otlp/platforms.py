@@ -67,11 +67,11 @@ def _is_opik(value: JsonValue) -> bool:
 
 def _opik_span(span: JsonObject, trace: JsonObject) -> JsonObject:
     ids = span.get("trace_id"), span.get("id"), span.get("parent_span_id") or trace.get("parent")
-    output = object_of(span.get("output"))
+    output = span.get("output")
     attributes = _attributes(
         _kind(span.get("type")),
         span.get("input"),
-        output["output"] if output.keys() == {"output"} else output,
+        output["output"] if isinstance(output, Mapping) and output.keys() == {"output"} else output,
         span.get("usage"),
         model=span.get("model"),
         cost=first(span, "total_estimated_cost", "total_cost"),
@@ -98,7 +98,7 @@ def _weave_span(call: JsonObject) -> JsonObject:
     model, usage = next(iter(usages.items()), (None, None))  # parents have the tokens of all models below
     attributes = _attributes(
         kind,
-        inputs,
+        call.get("inputs"),
         call.get("output"),
         usage if kind == _MODEL else None,
         model=model,

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from agentv.telemetry.otlp.spans import LOG_EVENT, Span, export_spans
+from agentv.telemetry.otlp.spans import Span, export_spans
 from agentv.telemetry.otlp.wire import LargeExportError, WireError, decode_export
 from agentv.telemetry.otlp.wire_out import integer, message, text
 from agentv.types.errors import EvalFileError
@@ -78,7 +78,7 @@ def read_export(signal: Signal, encoding: Encoding, body: bytes) -> Export:
     except EvalFileError as error:
         faults = [f"{problem.json_path} {problem.message}" for problem in error.problems[:_MOST_FAULTS]]
         raise RefusedError(400, f"not an OTLP export of {signal}: {'; '.join(faults)}") from None
-    kept = tuple(span for span in spans if span.name == LOG_EVENT or span.trace_id.strip("0"))
+    kept = tuple(span for span in spans if span.is_log or span.trace_id.strip("0"))
     rejected = len(spans) - len(kept)
     return Export(kept, rejected, "a span without a trace id belongs to no answer" if rejected else "")
 

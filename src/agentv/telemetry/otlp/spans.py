@@ -16,9 +16,6 @@ from agentv.types.fields import Problems
 from agentv.types.json_value import JsonObject, JsonValue, object_of
 from agentv.types.messages_json import compact_json
 
-LOG_EVENT: Final = "log event"
-"""The name of a span that stands for a log record, until it is merged into the span that the record belongs to."""
-
 
 class SpanEvent(Struct, frozen=True, array_like=True):
     """A named event in a span, or a log record of the span."""
@@ -52,6 +49,8 @@ class Span(Struct, frozen=True, array_like=True, kw_only=True):
     file_number: int = 0
     is_parent_remote: bool | None = None
     """True if the parent is a span of another process; None if that is not known."""
+    is_log: bool = False
+    """True if it stands for a log record, its only event, until it is merged into the span that the record names."""
 
     @property
     def exception(self) -> str | None:
@@ -154,12 +153,12 @@ def _log_event(record: JsonObject, service: str, scope: str) -> Span:
     return Span(
         trace_id=_id_of(first(record, "traceId", "trace_id")),
         span_id=_id_of(first(record, "spanId", "span_id")) or _own_id(record),
-        name=LOG_EVENT,
         start_ns=moment,
         end_ns=moment,
         events=(event,),
         service=service,
         scope=scope,
+        is_log=True,
     )
 
 
